@@ -1,0 +1,75 @@
+"""The compute protocol: what a back end must be able to do with rows, so that solvers never touch data themselves.
+
+Notation: N rows of D features; C ≥ 2 classes; weights are C×D, or C×(D + 1) with the intercepts as last column.
+All results are sums over rows, never means: sums over row blocks, files or machines add up.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, Protocol, TypeAlias
+
+from hinge.errors import UsageError
+from hinge.typing import Array, Codes, FloatArray, Rows
+
+LossKind: TypeAlias = Literal["softmax", "weston_watkins", "crammer_singer", "one_vs_rest"]
+LOSS_KINDS: tuple[LossKind, ...] = ("softmax", "weston_watkins", "crammer_singer", "one_vs_rest")
+
+
+@dataclass(frozen=True)
+class Loss:
+    """A multiclass loss as data. `margin` is Δ; `squared` squares the hinge; softmax has neither."""
+
+    kind: LossKind
+    squared: bool = False
+    margin: float = 1.0
+
+    def __post_init__(self) -> None:
+        if self.kind not in LOSS_KINDS:
+            raise UsageError(f"unknown loss {self.kind!r}", remedy=f"Use one of {', '.join(LOSS_KINDS)}.")
+        if not 0 < self.margin < float("inf"):
+            raise UsageError(f"margin={self.margin!r} is not a positive number", remedy="Use for example margin=1.0.")
+
+    @property
+    def has_curvature(self) -> bool:
+        """Return whether the loss bends: a plain hinge is made of straight pieces."""
+        return self.kind == "softmax" or self.squared
+
+
+class LinearPasses(Protocol):
+    """Rows, labels and row weights bound to one back end."""
+
+    @property
+    def n_rows(self) -> int: ...
+    @property
+    def n_features(self) -> int: ...
+    @property
+    def n_classes(self) -> int: ...
+    @property
+    def dtype(self) -> type: ...
+
+    def zero_weights(self, *, intercept: bool) -> FloatArray:
+        """Return C×(D + intercept) zeros in the memory order that this back end reads fastest."""
+        ...
+
+    def loss_and_gradient(
+        self, loss: Loss, weights: FloatArray, subset: Array | None = None
+    ) -> tuple[float, FloatArray]:
+        """Return Σ vᵢ·loss(W xᵢ, yᵢ) over the rows, or over those that `subset` names, and its gradient in W."""
+        ...
+
+    def curvature_product(
+        self, loss: Loss, weights: FloatArray, direction: FloatArray, subset: Array | None = None
+    ) -> FloatArray:
+        """Return the (generalised) Hessian of that sum times `direction`."""
+        ...
+
+
+class Backend(Protocol):
+    """A way to compute."""
+
+    name: str
+
+    def bind(self, X: Rows, y: Codes, sample_weight: FloatArray | None, n_classes: int) -> LinearPasses:
+        """Return passes over these rows. Labels are codes below `n_classes`; all types match X's."""
+        ...

@@ -1,0 +1,106 @@
+"""The reference back ends: the compute protocol by plain loops and by NumPy. They are oracles, never fallbacks."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import ClassVar, final
+
+import numpy as np
+from scipy import sparse
+
+from hinge.ops import loops, vectorized
+from hinge.ops.protocol import LinearPasses, Loss
+from hinge.typing import Array, Codes, FloatArray, Rows
+
+
+@dataclass(frozen=True)
+class _ReferencePasses(ABC):
+    X: Rows
+    y: Codes
+    sample_weight: FloatArray
+    n_classes: int
+
+    @property
+    def n_rows(self) -> int:
+        return int(self.X.shape[0])
+
+    @property
+    def n_features(self) -> int:
+        return int(self.X.shape[1])
+
+    @property
+    def dtype(self) -> type:
+        kind: type = self.X.dtype.type
+        return kind
+
+    def zero_weights(self, *, intercept: bool) -> FloatArray:
+        return np.zeros((self.n_classes, self.n_features + intercept), dtype=self.dtype)
+
+    def _select(self, subset: Array | None) -> tuple[Rows, Codes, FloatArray]:
+        if subset is None:
+            return self.X, self.y, self.sample_weight
+        return self.X[subset], self.y[subset], self.sample_weight[subset]
+
+    @abstractmethod
+    def loss_and_gradient(
+        self, loss: Loss, weights: FloatArray, subset: Array | None = None
+    ) -> tuple[float, FloatArray]: ...
+
+    def curvature_product(
+        self, loss: Loss, weights: FloatArray, direction: FloatArray, subset: Array | None = None
+    ) -> FloatArray:
+        X, y, v = self._select(subset)
+        scores, direction_scores = _scores(X, weights), _scores(X, direction)
+        curved = vectorized.CURVATURES[loss.kind](scores, direction_scores, y, loss)
+        return _gradient(X, v[:, None] * curved, weights)
+
+
+@final
+class _VectorizedPasses(_ReferencePasses):
+    def loss_and_gradient(
+        self, loss: Loss, weights: FloatArray, subset: Array | None = None
+    ) -> tuple[float, FloatArray]:
+        X, y, v = self._select(subset)
+        value, slope = vectorized.LOSSES[loss.kind](_scores(X, weights), y, loss)
+        return float(np.sum(v * value, dtype=np.float64)), _gradient(X, v[:, None] * slope, weights)
+
+
+@final
+class _LoopPasses(_ReferencePasses):
+    def loss_and_gradient(
+        self, loss: Loss, weights: FloatArray, subset: Array | None = None
+    ) -> tuple[float, FloatArray]:
+        X, y, v = self._select(subset)
+        dense = X.toarray() if sparse.issparse(X) else X
+        return loops.loss_and_gradient(loss, weights, dense, y.tolist(), v.tolist())
+
+
+def _scores(X: Rows, weights: FloatArray) -> FloatArray:
+    D = X.shape[1]
+    scores: FloatArray = X @ weights[:, :D].T
+    return scores + weights[:, D] if weights.shape[1] == D + 1 else scores
+
+
+def _gradient(X: Rows, R: FloatArray, weights: FloatArray) -> FloatArray:
+    D = X.shape[1]
+    gradient = np.empty_like(weights)
+    gradient[:, :D] = (X.T @ R).T
+    if weights.shape[1] == D + 1:
+        gradient[:, D] = R.sum(axis=0)
+    return gradient
+
+
+@final
+@dataclass(frozen=True)
+class ReferenceBackend:
+    """NumPy, by `loops` or `vectorized`. Loops have no curvature product of their own and use NumPy's."""
+
+    name: ClassVar[str] = "reference"
+    form: str = "vectorized"
+
+    def bind(self, X: Rows, y: Codes, sample_weight: FloatArray | None, n_classes: int) -> LinearPasses:
+        """Bind rows to this back end."""
+        weight = np.ones(X.shape[0], dtype=X.dtype) if sample_weight is None else sample_weight
+        passes = _LoopPasses if self.form == "loops" else _VectorizedPasses
+        return passes(X, y, weight, n_classes)
