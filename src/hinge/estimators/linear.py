@@ -1,0 +1,389 @@
+"""Linear classifiers: the multiclass support vector machine and softmax regression.
+
+Both minimise  mean loss + λ/2·‖W‖²  over rows (hinge.problems.objective) with a solver of hinge.solvers.
+
+Two classes share one weight vector w, as in scikit-learn: the objective is ½‖w‖² + C·Σ φ(1 − t·(w·x + b)) with t = ±1,
+or the logistic loss. It is solved as two columns (−w/2, w/2) at twice the penalty, which is the same problem: losses of
+score differences see only w, and ‖(−w/2, w/2)‖² is half of ‖w‖². All multiclass hinges agree there.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Sequence
+from typing import Any, Self, final
+
+import numpy as np
+from scipy import sparse
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils import check_random_state
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import check_is_fitted
+
+from hinge.config import resolve_threads
+from hinge.errors import DataError, UsageError
+from hinge.estimators.validation import (
+    checked_rows,
+    checked_rows_and_labels,
+    checked_weights,
+    class_codes,
+    require_two_classes,
+)
+from hinge.ops import CpuBackend, Loss
+from hinge.ops.vectorized import softmax
+from hinge.problems.objective import LinearObjective, bind_objective
+from hinge.solvers.result import Callback, Iteration, Solver
+from hinge.solvers.sgd import SGD, State, run_epoch, start_state
+from hinge.typing import Array, Codes, FloatArray, Rows
+
+
+def _takes_stochastic_steps(estimator: Any) -> bool:
+    if isinstance(estimator.solver, SGD) or estimator.solver == "auto":
+        return True
+    raise AttributeError(
+        f"partial_fit takes stochastic steps and solver={estimator.solver!r} does not; "
+        "use solver='auto' or hinge.solvers.SGD()"
+    )
+
+
+class _LinearClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+    """What both classifiers share: from validated rows to an objective, and from weights to predictions."""
+
+    @abstractmethod
+    def _loss(self, n_classes: int) -> Loss: ...
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Fit to rows X and labels y; a weight of 2 counts a row twice."""
+        X, y = checked_rows_and_labels(self, X, y, reset=True)
+        self._check_parameters()
+        classes = np.unique(y)
+        require_two_classes(classes)
+        start = self._warm_weights(classes, X.shape[1]) if self.warm_start else None
+        self.classes_ = classes
+        objective = self._objective(X, y, sample_weight)
+        result = self._solver().minimize(
+            objective,
+            max_iter=self.max_iter,
+            seed=self._seed(),
+            start=start,
+            callbacks=self._callbacks(),
+        )
+        self._publish(result.weights, objective)
+        self._seen_weight = objective.total_weight
+        self.objective_ = result.objective
+        self.n_iter_ = result.n_iter
+        self.history_ = result.history
+        self._stream = None
+        return self
+
+    @available_if(_takes_stochastic_steps)
+    def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
+        """Take one epoch of steps over these rows; `classes` names all classes, at the first call of an unfitted model.
+
+        The penalty is that of all rows seen so far: λ = 1/(C·their total weight), or 2·reg. `objective_` is the mean over
+        the batches of this call.
+        """
+        begun = hasattr(self, "classes_")
+        X, y = checked_rows_and_labels(self, X, y, reset=not begun)
+        self._check_parameters()
+        self._name_classes(classes, begun)
+        objective = self._objective(X, y, sample_weight, seen=self._seen_weight if begun else 0.0)
+        options = SGD(average=True) if self.solver == "auto" else self.solver
+        state: State | None = getattr(self, "_stream", None)
+        if state is None:
+            start = self._warm_weights(self.classes_, X.shape[1])
+            state = start_state(options, objective, start, self._seed())
+        state, value = run_epoch(options, objective, state, epochs=None)
+        self._stream = state
+        self._publish(state.solution(options), objective)
+        self._seen_weight = objective.total_weight + (self._seen_weight if begun else 0.0)
+        self.objective_ = value
+        self.n_iter_ = (self.n_iter_ if begun else 0) + 1
+        self.history_ = (*(self.history_ if begun else ()), Iteration(self.n_iter_, state.passes, 0.0, value))
+        return self
+
+    def _name_classes(self, classes: Any, begun: bool) -> None:
+        named = None if classes is None else np.unique(np.asarray(classes))
+        if not begun:
+            if named is None:
+                raise UsageError(
+                    "classes must be passed on the first call to partial_fit",
+                    remedy="Pass all labels that will ever occur, for example classes=np.unique(y).",
+                )
+            require_two_classes(named)
+            self.classes_ = named
+        elif named is not None and not np.array_equal(named, self.classes_):
+            raise UsageError(
+                f"classes={classes!r} differs from the {self.classes_!r} known so far",
+                remedy="Leave it out after the first call to partial_fit.",
+            )
+
+    def decision_function(self, X: Any) -> FloatArray:
+        """Return scores, one column a class; for two classes a single score, positive for the second."""
+        check_is_fitted(self)
+        X = checked_rows(self, X, reset=False)
+        scores: FloatArray = X @ self.coef_.T + self.intercept_
+        return scores[:, 0] if scores.shape[1] == 1 else scores
+
+    def predict(self, X: Any) -> Array:
+        """Return the class of the highest score; the first of equal ones."""
+        scores = self.decision_function(X)
+        codes = (scores > 0).astype(np.intp) if scores.ndim == 1 else scores.argmax(axis=1)
+        labels: Array = self.classes_[codes]
+        return labels
+
+    def _objective(self, X: Rows, y: Array, sample_weight: Any, seen: float = 0.0) -> LinearObjective:
+        codes = class_codes(y, self.classes_)
+        weight = checked_weights(sample_weight, X)
+        if self.class_weight is not None:
+            per_class = self._class_weights(codes, weight)
+            weight = per_class[codes].astype(X.dtype) * (1 if weight is None else weight)
+        _require_representable(X)
+        n_classes = len(self.classes_)
+        total = seen + (float(X.shape[0]) if weight is None else float(weight.sum(dtype=np.float64)))
+        l2 = 2 * self.reg if self.reg is not None else 1 / (self.C * total)
+        return bind_objective(
+            CpuBackend(resolve_threads(self.n_jobs)),
+            X,
+            codes,
+            weight,
+            n_classes,
+            loss=self._loss(n_classes),
+            l2=2 * l2 if n_classes == 2 else l2,
+            intercept=self.fit_intercept,
+        )
+
+    def _class_weights(self, codes: Codes, sample_weight: FloatArray | None) -> Array:
+        """Return a factor a class; "balanced" gives all classes that occur the same total weight."""
+        if isinstance(self.class_weight, dict):
+            unknown = [label for label in self.class_weight if label not in self.classes_]
+            if unknown:
+                raise UsageError(
+                    f"class_weight names {unknown[0]!r}, which is not a class",
+                    remedy=f"The classes are {', '.join(map(repr, self.classes_.tolist()[:20]))}.",
+                )
+        elif self.class_weight != "balanced":
+            raise UsageError(
+                f"class_weight={self.class_weight!r}", remedy="Use 'balanced', a dict of label: weight, or None."
+            )
+        if isinstance(self.class_weight, dict):
+            return np.array([self.class_weight.get(label, 1.0) for label in self.classes_.tolist()])
+        held = np.bincount(codes, weights=sample_weight, minlength=len(self.classes_))
+        present = held > 0
+        weights: Array = np.where(present, held.sum() / (present.sum() * np.where(present, held, 1.0)), 0.0)
+        return weights
+
+    def _publish(self, weights: FloatArray, objective: LinearObjective) -> None:
+        """Set `coef_` and `intercept_`; two columns of opposite sign become the one difference that decides."""
+        rows = weights[1:] - weights[:1] if len(self.classes_) == 2 else weights
+        D = objective.passes.n_features
+        self.coef_ = np.ascontiguousarray(rows[:, :D])
+        self.intercept_ = rows[:, D].copy() if objective.intercept else np.zeros(len(rows), dtype=rows.dtype)
+
+    def _warm_weights(self, classes: Array, n_features: int) -> FloatArray | None:
+        if not hasattr(self, "coef_") or not np.array_equal(classes, self.classes_):
+            return None
+        if self.coef_.shape[1] != n_features:
+            return None
+        columns = [self.coef_, self.intercept_[:, None]] if self.fit_intercept else [self.coef_]
+        rows: FloatArray = np.hstack(columns)
+        return np.concatenate([-rows / 2, rows / 2]) if len(classes) == 2 else rows
+
+    def _solver(self) -> Solver:
+        if isinstance(self.solver, str):
+            if self.solver != "auto":
+                raise UsageError(
+                    f"solver={self.solver!r}",
+                    remedy="Use 'auto', or an object such as hinge.solvers.SGD() or GradientDescent().",
+                )
+            return SGD()
+        if not hasattr(self.solver, "minimize"):
+            raise UsageError(
+                f"solver={self.solver!r} is not a solver", remedy="Use 'auto' or for example hinge.solvers.SGD()."
+            )
+        solver: Solver = self.solver
+        return solver
+
+    def _seed(self) -> int:
+        return int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
+
+    def _callbacks(self) -> Sequence[Callback]:
+        if self.callbacks is None:
+            return ()
+        return (self.callbacks,) if callable(self.callbacks) else tuple(self.callbacks)
+
+    def _check_parameters(self) -> None:
+        if self.reg is None:
+            _require_positive("C", self.C)
+        else:
+            if self.C != 1.0:
+                raise UsageError("both C and reg are given", remedy="Give one: C = 1/(2·reg·N).")
+            _require_positive("reg", self.reg)
+        if self.max_iter != int(self.max_iter) or self.max_iter < 1:
+            raise UsageError(f"max_iter={self.max_iter!r}", remedy="Use a whole number of epochs, at least 1.")
+
+
+def _require_positive(name: str, value: Any) -> None:
+    if isinstance(value, str) or not 0 < value < np.inf:
+        raise UsageError(f"{name}={value!r} is not a positive number", remedy=f"Use for example {name}=1.0.")
+
+
+def _require_representable(X: Rows) -> None:
+    """Squares of the values must stay finite in the type that X is computed in."""
+    values = X.data if sparse.issparse(X) else X
+    if not values.size:
+        return
+    largest = max(abs(float(values.max())), abs(float(values.min())))
+    limit = float(np.finfo(X.dtype).max) ** 0.5 / max(1, X.shape[1])
+    if largest > limit:
+        raise DataError(
+            f"values reach {largest:.3g}; their squares overflow {X.dtype}",
+            where="X",
+            remedy="Scale the columns first, for example by sklearn.preprocessing.StandardScaler or MaxAbsScaler.",
+        )
+
+
+@final
+class LinearSVM(_LinearClassifier):
+    """Multiclass support vector machine.
+
+    Minimises ½‖W‖² + C·Σ loss, or with `reg` the course's mean loss + reg·ΣW²; C = 1/(2·reg·N). Give one of them.
+    Intercepts are not penalised.
+
+    Parameters
+    ----------
+    C : float, default=1.0
+        Weight of the losses against the penalty.
+    reg : float or None, default=None
+        Weight of the penalty against the mean loss, instead of C.
+    loss : {"hinge", "squared_hinge"}, default="hinge"
+    multi_class : {"weston_watkins", "crammer_singer", "one_vs_rest"}, default="weston_watkins"
+        Who pays: every wrong class within the margin of the true one, the strongest of them, or each class on its own
+        against all others. With two classes they are the same machine.
+    margin : float, default=1.0
+        The Δ of max(0, Δ + s_c − s_y).
+    fit_intercept : bool, default=True
+    class_weight : "balanced", dict or None, default=None
+    solver : "auto" or a solver object, default="auto"
+        "auto" is `solvers.SGD()`, with the rate set from the data's curvature. A solver object carries its own options.
+    max_iter : int, default=100
+        Epochs, or iterations of a full-batch solver.
+    random_state : int, RandomState or None, default=None
+    n_jobs : int or None, default=None
+        Threads; None means all that the process may use.
+    warm_start : bool, default=False
+        Start from the last solution.
+    callbacks : callable, sequence of callables or None, default=None
+        Called with a `solvers.Iteration` after each epoch; one that returns True ends the fit.
+
+    Attributes
+    ----------
+    coef_ : (n_classes, n_features), or (1, n_features) for two classes
+    intercept_ : (n_classes,) or (1,)
+    classes_ : sorted labels
+    objective_ : mean loss + penalty at the solution; with two classes, of the two-column form
+    history_ : tuple of `solvers.Iteration`
+    n_iter_ : epochs done
+    n_features_in_, feature_names_in_ : as in scikit-learn
+    """
+
+    def __init__(
+        self,
+        C: float = 1.0,
+        *,
+        reg: float | None = None,
+        loss: str = "hinge",
+        multi_class: str = "weston_watkins",
+        margin: float = 1.0,
+        fit_intercept: bool = True,
+        class_weight: Any = None,
+        solver: Any = "auto",
+        max_iter: int = 100,
+        random_state: Any = None,
+        n_jobs: int | None = None,
+        warm_start: bool = False,
+        callbacks: Any = None,
+    ) -> None:
+        self.C = C
+        self.reg = reg
+        self.loss = loss
+        self.multi_class = multi_class
+        self.margin = margin
+        self.fit_intercept = fit_intercept
+        self.class_weight = class_weight
+        self.solver = solver
+        self.max_iter = max_iter
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.warm_start = warm_start
+        self.callbacks = callbacks
+
+    def _loss(self, n_classes: int) -> Loss:
+        if self.loss not in ("hinge", "squared_hinge"):
+            raise UsageError(f"loss={self.loss!r}", remedy="Use 'hinge' or 'squared_hinge'.")
+        if self.multi_class not in ("weston_watkins", "crammer_singer", "one_vs_rest"):
+            raise UsageError(
+                f"multi_class={self.multi_class!r}",
+                remedy="Use 'weston_watkins', 'crammer_singer' or 'one_vs_rest'.",
+            )
+        kind: Any = "weston_watkins" if n_classes == 2 else self.multi_class
+        return Loss(kind, squared=self.loss == "squared_hinge", margin=self.margin)
+
+
+@final
+class SoftmaxRegression(_LinearClassifier):
+    """Multinomial logistic regression.
+
+    Minimises ½‖W‖² + C·Σ loss with loss = log Σ_c exp(s_c) − s_y, or with `reg` the course's mean loss + reg·ΣW².
+    The parameters and attributes are those of `LinearSVM`, without its loss, margin and multi_class; two classes share
+    one weight vector and the logistic loss.
+    """
+
+    def __init__(
+        self,
+        C: float = 1.0,
+        *,
+        reg: float | None = None,
+        fit_intercept: bool = True,
+        class_weight: Any = None,
+        solver: Any = "auto",
+        max_iter: int = 100,
+        random_state: Any = None,
+        n_jobs: int | None = None,
+        warm_start: bool = False,
+        callbacks: Any = None,
+    ) -> None:
+        self.C = C
+        self.reg = reg
+        self.fit_intercept = fit_intercept
+        self.class_weight = class_weight
+        self.solver = solver
+        self.max_iter = max_iter
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.warm_start = warm_start
+        self.callbacks = callbacks
+
+    def _loss(self, n_classes: int) -> Loss:
+        return Loss("softmax")
+
+    def predict_proba(self, X: Any) -> FloatArray:
+        """Return one probability a class; each row sums to 1 and its largest is the predicted class."""
+        scores = self.decision_function(X)
+        if scores.ndim == 1:
+            scores = np.stack([np.zeros_like(scores), scores], axis=1)
+        return softmax(scores)
+
+    def predict_log_proba(self, X: Any) -> FloatArray:
+        """Return the logarithms of `predict_proba`, exact where probabilities vanish."""
+        scores = self.decision_function(X)
+        if scores.ndim == 1:
+            scores = np.stack([np.zeros_like(scores), scores], axis=1)
+        shifted = scores - scores.max(axis=1, keepdims=True)
+        logarithms: FloatArray = shifted - np.log(np.exp(shifted).sum(axis=1, keepdims=True))
+        return logarithms

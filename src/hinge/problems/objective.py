@@ -1,0 +1,117 @@
+"""The training problem of every linear classifier here:
+
+    P(W, b) = Σᵢ vᵢ·loss(W xᵢ + b, yᵢ) / Σᵢ vᵢ  +  λ/2·‖W‖²
+
+with row weights v. The intercepts b, the last column of the weights if there are any, are not penalised.
+In scikit-learn's C, λ = 1/(C·Σv); in the course's reg, λ = 2·reg.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import final
+
+import numpy as np
+
+from hinge.ops import Backend, LinearPasses, Loss
+from hinge.typing import Array, Codes, FloatArray, Rows
+
+
+@dataclass(frozen=True)
+class Curvature:
+    """How sharply P bends: `largest` over all rows, `single_row` for a typical row alone."""
+
+    largest: float
+    single_row: float
+
+
+@final
+@dataclass(frozen=True)
+class LinearObjective:
+    """P over bound rows.
+
+    `row_weight` is v, or None if all are 1; `unweighted` are the same rows bound without it, for batches that draw
+    heavy rows more often instead.
+    """
+
+    passes: LinearPasses
+    unweighted: LinearPasses
+    row_weight: FloatArray | None
+    total_weight: float
+    loss: Loss
+    l2: float
+    intercept: bool
+
+    def zero_weights(self) -> FloatArray:
+        """Return the start: all weights 0."""
+        return self.passes.zero_weights(intercept=self.intercept)
+
+    def value_and_gradient(self, weights: FloatArray) -> tuple[float, FloatArray]:
+        """Return P and ∂P: one pass over the rows."""
+        value, gradient = self.passes.loss_and_gradient(self.loss, weights)
+        gradient /= self.total_weight
+        return value / self.total_weight + self._add_penalty(weights, gradient), gradient
+
+    def batch_value_and_gradient(self, weights: FloatArray, rows: Array) -> tuple[float, FloatArray]:
+        """Return an unbiased estimate of P and ∂P from rows that were drawn in proportion to their weights."""
+        value, gradient = self.unweighted.loss_and_gradient(self.loss, weights, rows)
+        gradient /= len(rows)
+        return value / len(rows) + self._add_penalty(weights, gradient), gradient
+
+    def curvature(self, *, sweeps: int, seed: int) -> Curvature:
+        """Estimate how sharply P bends: the bound on the loss's own curvature times that of M = XᵀX/N.
+
+        M's largest eigenvalue comes from `sweeps` block power iterations, its trace from the first of them (vᵀMv
+        averages to it over random v). One pass multiplies M by as many vectors as there are classes, because at W = 0
+        the squared one-vs-rest hinge has exactly 2·XᵀX as curvature.
+        """
+        second_moment = Loss("one_vs_rest", squared=True)
+        zero = self.zero_weights()
+        start = np.random.default_rng(seed).standard_normal(zero.shape)
+        vectors = np.asarray(start, dtype=zero.dtype, order="F" if zero.flags.f_contiguous else "C")
+        trace = largest = 0.0
+        for sweep in range(sweeps):
+            product = self.passes.curvature_product(second_moment, zero, vectors) / (2 * self.total_weight)
+            if sweep == 0:
+                trace = float((vectors * product).sum(axis=1, dtype=np.float64).mean())
+            length = np.linalg.norm(product.astype(np.float64), axis=1)
+            largest = float((length / np.linalg.norm(vectors.astype(np.float64), axis=1)).max())
+            if not 0 < largest < np.inf:
+                break
+            vectors = (product / np.maximum(length, np.finfo(product.dtype).tiny)[:, None]).astype(zero.dtype)
+        bend = score_curvature(self.loss, self.passes.n_classes)
+        return Curvature(bend * largest + self.l2, bend * max(trace, largest) + self.l2)
+
+    def _add_penalty(self, weights: FloatArray, gradient: FloatArray) -> float:
+        D = self.passes.n_features
+        gradient[:, :D] += self.l2 * weights[:, :D]
+        return 0.5 * self.l2 * float(np.sum(np.square(weights[:, :D]), dtype=np.float64))
+
+
+def bind_objective(
+    backend: Backend,
+    X: Rows,
+    y: Codes,
+    row_weight: FloatArray | None,
+    n_classes: int,
+    *,
+    loss: Loss,
+    l2: float,
+    intercept: bool,
+) -> LinearObjective:
+    """Return P over these rows, computed by `backend`."""
+    unweighted = backend.bind(X, y, None, n_classes)
+    passes = unweighted if row_weight is None else backend.bind(X, y, row_weight, n_classes)
+    total = float(X.shape[0]) if row_weight is None else float(row_weight.sum(dtype=np.float64))
+    return LinearObjective(passes, unweighted, row_weight, total, loss, l2, intercept)
+
+
+def score_curvature(loss: Loss, n_classes: int) -> float:
+    """Return a bound on the largest eigenvalue of ∂²loss/∂scores².
+
+    A plain hinge has none; it is taken as smoothed over its own margin, which gives steps of the right size.
+    """
+    if loss.kind == "softmax":
+        return 0.5
+    pairs = {"weston_watkins": float(n_classes), "crammer_singer": 2.0, "one_vs_rest": 1.0}[loss.kind]
+    return 2 * pairs if loss.squared else pairs / loss.margin

@@ -1,0 +1,59 @@
+"""What every solver keeps while it runs and returns when it ends."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Protocol, TypeAlias
+
+from hinge.problems.objective import LinearObjective
+from hinge.typing import FloatArray
+
+
+@dataclass(frozen=True)
+class Iteration:
+    """One line of a fit's history.
+
+    `objective` is mean loss plus penalty; `passes` counts readings of all rows, gradients and objectives alike.
+    """
+
+    iteration: int
+    passes: float
+    seconds: float
+    objective: float
+
+
+Callback: TypeAlias = Callable[[Iteration], object]
+"""Called after each iteration; a callback that returns True ends the fit there."""
+
+
+@dataclass(frozen=True)
+class SolverResult:
+    """The end of a run: the weights, how they came about and why the run stopped."""
+
+    weights: FloatArray
+    objective: float
+    n_iter: int
+    history: tuple[Iteration, ...]
+    stopped: str
+
+
+def notify(callbacks: Sequence[Callback], iteration: Iteration) -> bool:
+    """Tell every callback of an iteration; return whether one of them wants the fit to end."""
+    return any([callback(iteration) is True for callback in callbacks])  # a list: all of them are told
+
+
+class Solver(Protocol):
+    """What a linear estimator asks of its solver."""
+
+    def minimize(
+        self,
+        objective: LinearObjective,
+        *,
+        max_iter: int,
+        seed: int,
+        start: FloatArray | None = None,
+        callbacks: Sequence[Callback] = (),
+    ) -> SolverResult:
+        """Minimise the objective from `start`, or from zero."""
+        ...
