@@ -1,0 +1,1 @@
+"""Readers of labelled rows by format, and the data sets that come along."""
