@@ -89,7 +89,7 @@ double weston_watkins_residual(const Block<T>& b, T margin) {
   return sum;
 }
 
-// The best-scoring wrong class of each row, the first one where several are equal.
+// The best-scoring wrong class of each row, the first one where several are equal; NaN scores above all.
 template <class T>
 HINGE_INLINE void strongest_rival(const Block<T>& b, T* best, typename Lanes<T>::Integer* rival) {
   constexpr int L = Lanes<T>::count;
@@ -97,7 +97,7 @@ HINGE_INLINE void strongest_rival(const Block<T>& b, T* best, typename Lanes<T>:
   for (ptrdiff_t c = 0; c < b.C; ++c) {
     const T* s = b.s + c * b.ld;
     for (int i = 0; i < L; ++i) {
-      const bool better = b.y[i] != c && s[i] > best[i];
+      const bool better = b.y[i] != c && !(s[i] <= best[i]) && best[i] == best[i];
       best[i] = better ? s[i] : best[i];
       rival[i] = better ? (typename Lanes<T>::Integer)c : rival[i];
     }

@@ -20,14 +20,7 @@ def new_directory(path: Path, *, replaces: str) -> Iterator[Path]:
     An existing `path` is replaced only if it is empty or holds a file named `replaces`, the mark of an earlier result.
     """
     path = Path(os.path.abspath(path))
-    if path.exists() and not path.is_dir():
-        raise UsageError("exists and is not a directory", where=str(path), remedy="Choose another place.")
-    if path.is_dir() and any(path.iterdir()) and not (path / replaces).is_file():
-        raise UsageError(
-            f"is not empty and holds no {replaces}, so it is not an earlier result",
-            where=str(path),
-            remedy="Choose another directory, or empty this one.",
-        )
+    require_place(path, replaces=replaces)
     with _explained(path):
         path.parent.mkdir(parents=True, exist_ok=True)
         scratch = Path(tempfile.mkdtemp(prefix=f".{path.name}.partial-", dir=path.parent))
@@ -38,6 +31,19 @@ def new_directory(path: Path, *, replaces: str) -> Iterator[Path]:
             _swap(scratch, path)
     finally:
         shutil.rmtree(scratch, ignore_errors=True)
+
+
+def require_place(path: Path, *, replaces: str) -> None:
+    """Raise UsageError unless `path` is free, empty, or an earlier result: a directory that holds `replaces`."""
+    with _explained(path):
+        if path.exists() and not path.is_dir():
+            raise UsageError("exists and is not a directory", where=str(path), remedy="Choose another place.")
+        if path.is_dir() and any(path.iterdir()) and not (path / replaces).is_file():
+            raise UsageError(
+                f"is not empty and holds no {replaces}, so it is not an earlier result",
+                where=str(path),
+                remedy="Choose another directory, or empty this one.",
+            )
 
 
 @contextmanager
@@ -89,6 +95,8 @@ def _explained(path: Path) -> Iterator[None]:
             ) from error
         if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOTDIR):
             raise DataError(
-                f"cannot be written ({error.strerror})", where=str(path), remedy="Choose a place you may write to."
+                f"cannot be written ({error.strerror})",
+                where=str(path),
+                remedy="Choose a place you may write to.",
             ) from error
         raise

@@ -135,9 +135,7 @@ class TestColumns:
     @pytest.mark.parametrize("name", ["", "Unnamed: 0"])
     @pytest.mark.parametrize("index", [(0, 1, 2), (7, 3, 12)])
     def test_index_of_pandas_is_dropped(self, tmp_path: Path, name: str, index: tuple[int, ...]) -> None:
-        rows = "".join(
-            f"{i},{value},{label}\n" for i, value, label in zip(index, (4.5, 5, 6), "xyx", strict=True)
-        )
+        rows = "".join(f"{i},{value},{label}\n" for i, value, label in zip(index, (4.5, 5, 6), "xyx", strict=True))
         dataset = read(write(tmp_path, f"{name},a,label\n{rows}"))
         assert dataset.feature_names == ("a",)
         assert "column 1 has no name and numbers the rows: left out" in dataset.notes
@@ -171,9 +169,7 @@ class TestColumns:
             ([f"{c}x{r}" for r in range(1, 5) for c in range(1, 5)], None),
         ],
     )
-    def test_pictures_are_known_by_names(
-        self, tmp_path: Path, names: list[str], shape: tuple[int, int] | None
-    ) -> None:
+    def test_pictures_are_known_by_names(self, tmp_path: Path, names: list[str], shape: tuple[int, int] | None) -> None:
         content = "\n".join(",".join(map(str, row)) for row in ([*names, "label"], [*range(len(names)), 1]))
         content += "\n" + ",".join(["5"] * len(names)) + ",0\n"
         assert read(write(tmp_path, content)).image_shape == shape
@@ -214,9 +210,7 @@ class TestRows:
         assert rows.y is None
 
     def test_missing_columns(self, tmp_path: Path) -> None:
-        with pytest.raises(
-            DataError, match=r"line 1: 1 of the model's .* missing: 'width'\. Did you mean 'widht'\?"
-        ):
+        with pytest.raises(DataError, match=r"line 1: 1 of the model's .* missing: 'width'\. Did you mean 'widht'\?"):
             self.rows(write(tmp_path, "length,widht\n1,2\n"))
 
     def test_ragged(self, tmp_path: Path) -> None:
@@ -271,9 +265,7 @@ class TestRows:
     ),
     separator=st.sampled_from(",;\t"),
 )
-def test_round_trip(
-    tmp_path_factory: pytest.TempPathFactory, table: list[list[float]], separator: str
-) -> None:
+def test_round_trip(tmp_path_factory: pytest.TempPathFactory, table: list[list[float]], separator: str) -> None:
     names = [f"f{index}" for index in range(len(table[0]))]
     lines = [[*names, "label"], *([*map(repr, row), "ab"[index % 2]] for index, row in enumerate(table))]
     path = tmp_path_factory.mktemp("trip") / "table.csv"

@@ -96,9 +96,7 @@ class TestDamage:
         assert "line 1" in failure(write(tmp_path, bytes(range(256)) * 4))
 
     def test_repeated_names(self, tmp_path: Path) -> None:
-        assert "line 1: the header names 'a' more than once" in failure(
-            write(tmp_path, "a,b,a\n1,2,x\n3,4,y\n")
-        )
+        assert "line 1: the header names 'a' more than once" in failure(write(tmp_path, "a,b,a\n1,2,x\n3,4,y\n"))
 
     def test_open_quote(self, tmp_path: Path) -> None:
         message = failure(write(tmp_path, IRIS.replace("versicolor", '"versicolor')))
@@ -120,9 +118,7 @@ class TestDamage:
         assert "only one column" in failure(write(tmp_path, "a\n1\n2\n"))
 
     def test_one_class(self, tmp_path: Path) -> None:
-        assert "only one class: all 2 labels 'label' are 'x'" in failure(
-            write(tmp_path, "a,label\n1,x\n2,x\n")
-        )
+        assert "only one class: all 2 labels 'label' are 'x'" in failure(write(tmp_path, "a,label\n1,x\n2,x\n"))
 
     def test_index_and_target_only(self, tmp_path: Path) -> None:
         assert "no feature columns" in failure(write(tmp_path, ",label\n0,x\n1,y\n"))
@@ -150,9 +146,7 @@ class TestDamage:
         with pytest.raises(ResourceError, match="GiB of memory"):
             read(write(tmp_path, IRIS))
 
-    def test_a_gzip_file_that_expands_beyond_memory(
-        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
+    def test_a_gzip_file_that_expands_beyond_memory(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr("os.sysconf", lambda name: {"SC_PHYS_PAGES": 4, "SC_PAGE_SIZE": 4096}[name])
         path = write(tmp_path, gzip.compress((IRIS * 1000).encode()), "table.csv.gz")
         with pytest.raises(ResourceError, match="expands to more than"):
@@ -162,9 +156,7 @@ class TestDamage:
 @settings(max_examples=150, derandomize=True, deadline=None)
 @given(
     cuts=st.tuples(st.integers(0, 120), st.integers(0, 120)),
-    changes=st.lists(
-        st.tuples(st.integers(0, 400), st.sampled_from([*b'",;\t\r\n\0 .-_eE0?#\xff\xc3x'])), max_size=4
-    ),
+    changes=st.lists(st.tuples(st.integers(0, 400), st.sampled_from([*b'",;\t\r\n\0 .-_eE0?#\xff\xc3x'])), max_size=4),
     compressed=st.booleans(),
 )
 def test_damaged_tables_raise_nothing_but_hinge_errors(
@@ -191,9 +183,7 @@ def test_damaged_tables_raise_nothing_but_hinge_errors(
 
 @settings(max_examples=200, derandomize=True, deadline=None)
 @given(
-    changes=st.lists(
-        st.tuples(st.integers(0, 400), st.sampled_from([*b'",;\t\n .-e09x']), st.booleans()), max_size=3
-    )
+    changes=st.lists(st.tuples(st.integers(0, 400), st.sampled_from([*b'",;\t\n .-e09x']), st.booleans()), max_size=3)
 )
 def test_whatever_polars_accepts_the_scan_reads_alike(
     tmp_path_factory: pytest.TempPathFactory, changes: list[tuple[int, int, bool]]

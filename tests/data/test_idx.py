@@ -63,9 +63,7 @@ def test_all_types_come_back_native(tmp_path: Path, kind: str, suffix: str) -> N
     assert loaded.dtype.isnative
 
 
-@pytest.mark.parametrize(
-    "images", [TRAIN, TRAIN + ".gz", "train-images.idx3-ubyte", "train-images.idx3-ubyte.gz"]
-)
+@pytest.mark.parametrize("images", [TRAIN, TRAIN + ".gz", "train-images.idx3-ubyte", "train-images.idx3-ubyte.gz"])
 @pytest.mark.parametrize(
     "beside", [TRAIN_LABELS, TRAIN_LABELS + ".gz", "train-labels.idx1-ubyte", "train-labels.idx1-ubyte.gz"]
 )
@@ -146,9 +144,7 @@ def test_test_pictures_without_labels_are_left_out(tmp_path: Path) -> None:
 
 
 def test_rows_without_labels(tmp_path: Path) -> None:
-    rows = read_rows(
-        save(tmp_path, TEST, pictures()), feature_names=[str(i) for i in range(12)], target_name="label"
-    )
+    rows = read_rows(save(tmp_path, TEST, pictures()), feature_names=[str(i) for i in range(12)], target_name="label")
     assert rows.y is None
     assert rows.X.shape == (6, 12)
 

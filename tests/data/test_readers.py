@@ -28,9 +28,7 @@ def failure(path: str | Path, **options: object) -> DataError:
     return caught.value
 
 
-@pytest.mark.parametrize(
-    "name", ["t.csv", "t.CSV", "t.tsv", "t.txt", "t.data", "t.unknown", "table", "t.npy.bak"]
-)
+@pytest.mark.parametrize("name", ["t.csv", "t.CSV", "t.tsv", "t.txt", "t.data", "t.unknown", "table", "t.npy.bak"])
 def test_text_tables_by_any_name(tmp_path: Path, name: str) -> None:
     assert read(write(tmp_path, TABLE, name)).X.shape == (3, 2)
 
@@ -137,9 +135,7 @@ class TestUnknownFormats:
     def test_known_strangers_are_named(self, tmp_path: Path, content: bytes, what: str, name: str) -> None:
         assert what in str(failure(write(tmp_path, content, name)))
 
-    @pytest.mark.parametrize(
-        "content", [b"\1\2\3\4", b'{"a": [1, 2]}', b"<a,b>", b"hello\n", b"@relation x,y"]
-    )
+    @pytest.mark.parametrize("content", [b"\1\2\3\4", b'{"a": [1, 2]}', b"<a,b>", b"hello\n", b"@relation x,y"])
     def test_known_formats_are_listed(self, tmp_path: Path, content: bytes) -> None:
         message = str(failure(write(tmp_path, content, "data.bin")))
         assert "unknown" in message

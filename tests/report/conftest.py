@@ -82,14 +82,10 @@ def read_page(page: str) -> Element:
     return reader.root
 
 
-def make_search(
-    grid: dict[str, tuple], *, failed: tuple[int, ...] = (), best: int | None = None
-) -> SearchResult:
+def make_search(grid: dict[str, tuple], *, failed: tuple[int, ...] = (), best: int | None = None) -> SearchResult:
     trials = []
     for k, values in enumerate(itertools.product(*grid.values())):
-        reached = (
-            (float("nan"), float("nan"), "gone to infinity") if k in failed else (0.95, 0.8 + k / 500, "")
-        )
+        reached = (float("nan"), float("nan"), "gone to infinity") if k in failed else (0.95, 0.8 + k / 500, "")
         trials.append(
             Trial(dict(zip(grid, values, strict=True)), reached[0], reached[1], 1 / (k + 1), 0.25, reached[2])
         )
@@ -126,9 +122,7 @@ def make_study(
         linear = title != "Kernel SVM"
         coef = rng.normal(size=(1 if n_classes == 2 else n_classes, n_features))
         templates = rng.uniform(-1, 1, (n_classes, *image_shape)) if image_shape and linear else None
-        steps = (
-            tuple(Iteration(i, float(i), 0.1 * i, cost) for i, cost in enumerate(history)) if linear else ()
-        )
+        steps = tuple(Iteration(i, float(i), 0.1 * i, cost) for i, cost in enumerate(history)) if linear else ()
         model = SimpleNamespace(coef_=coef, classes_=np.array(class_names)) if linear else SimpleNamespace()
         confusion = Confusion(np.arange(n_classes), counts)
         accuracy = test_accuracy - 0.01 * k

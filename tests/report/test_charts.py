@@ -96,9 +96,7 @@ def test_nothing_is_drawn_where_nothing_varies_or_all_failed(make_search):
 
 
 def test_the_edge_of_a_grid_is_told_for_numbers_only(make_search):
-    assert edges(make_search({"C": (1.0, 2.0, 3.0)})) == [
-        "C = 3 is the largest value tried; one beyond may do better."
-    ]
+    assert edges(make_search({"C": (1.0, 2.0, 3.0)})) == ["C = 3 is the largest value tried; one beyond may do better."]
     assert "smallest" in edges(make_search({"C": (1.0, 2.0, 3.0)}, best=0))[0]
     assert not edges(make_search({"C": (1.0, 2.0, 3.0)}, best=1))
     assert not edges(make_search({"C": (1.0, 2.0)}))

@@ -244,9 +244,7 @@ def test_a_study_without_a_test_set_or_notes_renders(make_study, read_page):
     assert "nan" not in page.one("main").text
 
 
-@pytest.mark.parametrize(
-    ("n_classes", "largest"), [(25, 600_000), (26, 400_000), (100, 1_500_000), (1000, 4_000_000)]
-)
+@pytest.mark.parametrize(("n_classes", "largest"), [(25, 600_000), (26, 400_000), (100, 1_500_000), (1000, 4_000_000)])
 def test_many_classes_stay_small_and_fast(make_study, read_page, n_classes, largest):
     names = tuple(f"class {k}" for k in range(n_classes))
     features = tuple(f"pixel{k}" for k in range(64))

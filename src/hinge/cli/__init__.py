@@ -1,0 +1,1 @@
+"""The command `hinge`: one file per subcommand."""

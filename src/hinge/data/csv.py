@@ -83,9 +83,7 @@ def read_csv_rows(
     return UnlabelledRows(X=cells.numbers, y=y, source=str(path), notes=(*layout.notes, *notes, *label_notes))
 
 
-def _choose_target(
-    text: Text, layout: Layout, usable: list[int], target: str | int | None
-) -> tuple[int, str]:
+def _choose_target(text: Text, layout: Layout, usable: list[int], target: str | int | None) -> tuple[int, str]:
     if target is not None:
         return find_target(target, layout.names, where=str(text.path)), "as given"
     found = named_target(layout.names) if layout.header else None
@@ -122,9 +120,7 @@ def _optional_labels(
     return labels_from_text(cells.labels, column=name, where=str(text.path)), ()
 
 
-def _parse(
-    text: Text, layout: Layout, numeric: list[int], target: int | None, *, label_needed: bool
-) -> Cells:
+def _parse(text: Text, layout: Layout, numeric: list[int], target: int | None, *, label_needed: bool) -> Cells:
     if not numeric:
         raise DataError(
             "there is no feature column beside the target",
@@ -214,15 +210,9 @@ def _matrix(frame: polars.DataFrame) -> Array | None:
     return narrow
 
 
-def _without_index(
-    layout: Layout, numeric: list[int], numbers: Array
-) -> tuple[list[int], Array, tuple[str, ...]]:
+def _without_index(layout: Layout, numeric: list[int], numbers: Array) -> tuple[list[int], Array, tuple[str, ...]]:
     """Leave out unnamed columns that number the rows, as pandas writes them."""
-    dropped = [
-        j
-        for j, index in enumerate(numeric)
-        if index in layout.unnamed and _numbers_rows(numbers[:, j], index)
-    ]
+    dropped = [j for j, index in enumerate(numeric) if index in layout.unnamed and _numbers_rows(numbers[:, j], index)]
     notes = [f"column {numeric[j] + 1} has no name and numbers the rows: left out" for j in dropped]
     if dropped:
         numbers = np.delete(numbers, dropped, axis=1)
@@ -230,9 +220,7 @@ def _without_index(
     if numbers.shape[1] > 1 and 0 in numeric and len(numbers) > 2:
         first = numbers[:, numeric.index(0)]
         if np.array_equal(first, np.arange(len(first)) + first[0]) and first[0] in (0, 1):
-            notes.append(
-                f"column {layout.names[0]!r} counts the rows: remove it if it is no property of them"
-            )
+            notes.append(f"column {layout.names[0]!r} counts the rows: remove it if it is no property of them")
     return numeric, numbers, tuple(notes)
 
 

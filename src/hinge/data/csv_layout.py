@@ -115,9 +115,7 @@ def _find_separator(text: Text, lines: Sequence[str], *, one_column_will_do: boo
 
 
 def _has_header(first: Sequence[str], rows: Sequence[Sequence[str]]) -> bool:
-    words = [
-        index for index, cell in enumerate(first) if cell.casefold() not in MISSING and not is_number(cell)
-    ]
+    words = [index for index, cell in enumerate(first) if cell.casefold() not in MISSING and not is_number(cell)]
     numbers = [cell for cell in first if is_number(cell)]
     if not numbers:
         return bool(words)

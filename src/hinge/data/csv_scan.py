@@ -25,9 +25,7 @@ class Cells:
     labels: tuple[str, ...] | None
 
 
-def scan(
-    text: Text, layout: Layout, numeric: Sequence[int], target: int | None, *, label_needed: bool
-) -> Cells:
+def scan(text: Text, layout: Layout, numeric: Sequence[int], target: int | None, *, label_needed: bool) -> Cells:
     """Read the table row by row, or raise DataError for its first damaged row."""
     values = array.array("d")
     labels: list[str] = []
@@ -60,9 +58,7 @@ def scan(
     return Cells(numbers.reshape(n_rows, len(numeric)), tuple(labels) if target is not None else None)
 
 
-def _row_numbers(
-    text: Text, layout: Layout, row: Sequence[str], numeric: Sequence[int], line: int
-) -> list[float]:
+def _row_numbers(text: Text, layout: Layout, row: Sequence[str], numeric: Sequence[int], line: int) -> list[float]:
     cells = [row[index] for index in numeric]
     try:
         numbers = list(map(float, cells))
@@ -107,11 +103,7 @@ def _bad_cell(text: Text, layout: Layout, cell: str, column: int, line: int) -> 
             remedy="Fill it in, or remove the row or the column.",
         )
     try:
-        what = (
-            f"{shown!r} is not a finite number"
-            if not math.isfinite(float(cell))
-            else f"{shown!r} is not a number"
-        )
+        what = f"{shown!r} is not a finite number" if not math.isfinite(float(cell)) else f"{shown!r} is not a number"
     except ValueError:
         what = f"{shown!r} is not a number"
     remedy = "Features are numbers: turn this column into numbers, remove it, or choose it as the target."

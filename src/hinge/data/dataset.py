@@ -78,9 +78,7 @@ def check_features(X: Array, feature_names: Sequence[str], *, where: str) -> Non
     """Raise DataError unless `X` has rows, columns of these names, and finite numbers only."""
     if X.ndim != 2 or X.shape[0] == 0 or X.shape[1] == 0:
         lacking = "rows" if X.ndim == 2 and X.shape[0] == 0 else "feature columns"
-        raise DataError(
-            f"there are no {lacking}", where=where, remedy="Give at least one row and one feature."
-        )
+        raise DataError(f"there are no {lacking}", where=where, remedy="Give at least one row and one feature.")
     if X.shape[1] != len(feature_names):
         raise DataError(
             f"rows have {X.shape[1]:,} features where {len(feature_names):,} are expected",

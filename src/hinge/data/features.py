@@ -99,9 +99,7 @@ def flat_pictures(values: Array, *, where: str) -> tuple[Array, tuple[int, ...] 
         return values, None, notes
     if values.ndim == 4 and values.shape[1] in _CHANNELS and values.shape[3] not in _CHANNELS:
         values = np.moveaxis(values, 1, 3)
-        notes = (
-            f"pictures were stored channels first; rows are height × width × channels {values.shape[1:]}",
-        )
+        notes = (f"pictures were stored channels first; rows are height × width × channels {values.shape[1:]}",)
     shape = values.shape[1:-1] if values.ndim == 4 and values.shape[3] == 1 else values.shape[1:]
     return values.reshape(values.shape[0], math.prod(values.shape[1:])), shape, notes
 

@@ -137,9 +137,7 @@ def read_at_most(stream: IO[bytes], count: int) -> bytearray:
 
 def read_everything(path: Path) -> bytes:
     """Return the whole content of `path`; a gzip file that expands beyond the machine's memory is refused."""
-    limit = (
-        os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // 2 if hasattr(os, "sysconf") else 1 << 34
-    )
+    limit = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // 2 if hasattr(os, "sysconf") else 1 << 34
     if not is_gzip(path):
         return path.read_bytes()
     with open_content(path) as stream:

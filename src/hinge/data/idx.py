@@ -102,9 +102,7 @@ def load_idx(path: Path) -> Array:
     return values.astype(dtype.newbyteorder("="), copy=False)
 
 
-def _read_header(
-    magic: bytes, read: Callable[[int], bytes], where: str
-) -> tuple[np.dtype[Any], tuple[int, ...]]:
+def _read_header(magic: bytes, read: Callable[[int], bytes], where: str) -> tuple[np.dtype[Any], tuple[int, ...]]:
     if len(magic) < 4 or magic[:2] != b"\0\0":
         raise DataError(
             f"it begins with {magic.hex(' ') or 'nothing'}, not with the two zero bytes of an IDX file",
@@ -197,14 +195,10 @@ def _labels_file(images: Path, target: str | None) -> Path:
     else:
         places = _labels_candidates(images)
         found = next((place for place in places if place.is_file()), None)
-        tried = (
-            ", ".join(place.name for place in places) or "none, for the name of the pictures tells nothing"
-        )
+        tried = ", ".join(place.name for place in places) or "none, for the name of the pictures tells nothing"
         remedy = "Put it there, or give its path as target=PATH (--target on the command line)."
     if found is None:
-        raise DataError(
-            f"the labels file is missing (names tried: {tried})", where=str(images), remedy=remedy
-        )
+        raise DataError(f"the labels file is missing (names tried: {tried})", where=str(images), remedy=remedy)
     return found
 
 

@@ -16,9 +16,7 @@ TARGET_NAMES = ("target", "label", "class", "y", "species", "category")
 MISSING_LABELS = frozenset({"", "nan", "na", "n/a", "null", "?"})
 _INTEGER = re.compile(r"[+-]?[0-9]{1,18}")
 _LONGEST = 1000
-ASK_FOR_TARGET = (
-    "Say which column holds the labels with target=NAME or target=INDEX (--target on the command line)."
-)
+ASK_FOR_TARGET = "Say which column holds the labels with target=NAME or target=INDEX (--target on the command line)."
 
 
 def few_classes(n_rows: int) -> int:

@@ -39,11 +39,7 @@ def read_header(stream: IO[bytes], content_size: int, where: str) -> Header:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             version = np.lib.format.read_magic(stream)
-            parse = (
-                np.lib.format.read_array_header_1_0
-                if version == (1, 0)
-                else np.lib.format.read_array_header_2_0
-            )
+            parse = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
             shape, fortran_order, dtype = parse(stream)
     except (MemoryError, OSError, DataError):
         raise

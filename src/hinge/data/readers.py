@@ -119,9 +119,7 @@ def _kind_of(place: Path) -> str:
         return "csv"
     damaged = {".npy": "a NumPy array", ".npz": "a NumPy archive"}.get(Path(name).suffix)
     if damaged and not foreign:
-        what = f"it is named as {damaged} but " + (
-            "compressed with gzip" if compressed else "does not begin as one"
-        )
+        what = f"it is named as {damaged} but " + ("compressed with gzip" if compressed else "does not begin as one")
         raise DataError(what, where=str(place), remedy="Save it again with numpy.save or numpy.savez.")
     raise DataError(
         f"this is {foreign}, which hinge does not read" if foreign else "the format of the file is unknown",

@@ -78,15 +78,15 @@ class _LinearClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.objective_ = result.objective
         self.n_iter_ = result.n_iter
         self.history_ = result.history
-        self._stream = None
+        self._stream: State | None = None
         return self
 
-    @available_if(_takes_stochastic_steps)
+    @available_if(_takes_stochastic_steps)  # type: ignore[untyped-decorator]
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
-        """Take one epoch of steps over these rows; `classes` names all classes, at the first call of an unfitted model.
+        """Take one epoch of steps over these rows; `classes` names all classes, at an unfitted model's first call.
 
-        The penalty is that of all rows seen so far: λ = 1/(C·their total weight), or 2·reg. `objective_` is the mean over
-        the batches of this call.
+        The penalty is that of all rows seen so far: λ = 1/(C·their total weight), or 2·reg. `objective_` is the mean
+        over the batches of this call.
         """
         begun = hasattr(self, "classes_")
         X, y = checked_rows_and_labels(self, X, y, reset=not begun)
@@ -169,7 +169,8 @@ class _LinearClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 )
         elif self.class_weight != "balanced":
             raise UsageError(
-                f"class_weight={self.class_weight!r}", remedy="Use 'balanced', a dict of label: weight, or None."
+                f"class_weight={self.class_weight!r}",
+                remedy="Use 'balanced', a dict of label: weight, or None.",
             )
         if isinstance(self.class_weight, dict):
             return np.array([self.class_weight.get(label, 1.0) for label in self.classes_.tolist()])
@@ -204,7 +205,8 @@ class _LinearClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             return SGD()
         if not hasattr(self.solver, "minimize"):
             raise UsageError(
-                f"solver={self.solver!r} is not a solver", remedy="Use 'auto' or for example hinge.solvers.SGD()."
+                f"solver={self.solver!r} is not a solver",
+                remedy="Use 'auto' or for example hinge.solvers.SGD().",
             )
         solver: Solver = self.solver
         return solver

@@ -49,9 +49,7 @@ def save_model(
 ) -> None:
     """Write a fitted classifier to `directory`, whole or not at all. `data` is kept in the header as it is."""
     if type(model).__name__ not in ESTIMATORS or not isinstance(model, ESTIMATORS[type(model).__name__]):
-        raise UsageError(
-            f"a {type(model).__name__} cannot be saved", remedy=f"Save one of {', '.join(ESTIMATORS)}."
-        )
+        raise UsageError(f"a {type(model).__name__} cannot be saved", remedy=f"Save one of {', '.join(ESTIMATORS)}.")
     check_is_fitted(model)
     names = feature_names if feature_names is not None else getattr(model, "feature_names_in_", None)
     with new_directory(Path(directory), replaces=HEADER) as scratch:
@@ -70,7 +68,10 @@ def write_model(
         "format": FORMAT,
         "estimator": type(model).__name__,
         "parameters": {name: _to_json(value) for name, value in _kept_parameters(model).items()},
-        "classes": {"dtype": labels.dtype.str if labels.dtype.kind != "O" else "object", "labels": labels.tolist()},
+        "classes": {
+            "dtype": labels.dtype.str if labels.dtype.kind != "O" else "object",
+            "labels": labels.tolist(),
+        },
         "n_features": int(model.coef_.shape[1]),
         "feature_names": None if feature_names is None else [str(name) for name in feature_names],
         "target_name": target_name,
@@ -114,7 +115,9 @@ def read_model_file(directory: str | Path) -> ModelFile:
         target_name = str(header["target_name"])
     except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
         raise DataError(
-            f"the header does not describe a model ({error})", where=str(header_path), remedy="Save the model again."
+            f"the header does not describe a model ({error})",
+            where=str(header_path),
+            remedy="Save the model again.",
         ) from error
     model.coef_, model.intercept_, model.classes_ = coef, intercept, labels
     model.n_features_in_, model.history_, model._seen_weight = n_features, (), 0.0
@@ -154,7 +157,7 @@ def _from_json(value: Any) -> Any:
         return value
     if "solver" in value:
         return SOLVERS[value["solver"]](**value["options"])
-    return {key: item for key, item in value["pairs"]}
+    return dict(value["pairs"])
 
 
 def _read_header(path: Path) -> dict[str, Any]:
@@ -162,7 +165,9 @@ def _read_header(path: Path) -> dict[str, Any]:
         header = json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError as error:
         raise DataError(
-            f"holds no {HEADER}", where=str(path.parent), remedy="Name the model/ directory that hinge run wrote."
+            f"holds no {HEADER}",
+            where=str(path.parent),
+            remedy="Name the model/ directory that hinge run wrote.",
         ) from error
     except (OSError, ValueError, RecursionError) as error:
         raise DataError(f"cannot be read ({error})", where=str(path), remedy="Save the model again.") from error
@@ -184,7 +189,9 @@ def _read_weights(path: Path, expected: str) -> dict[str, Array]:
         content = path.read_bytes()
         if hashlib.sha256(content).hexdigest() != expected:
             raise DataError(
-                "is damaged: its SHA-256 is not the one in the header", where=str(path), remedy="Save the model again."
+                "is damaged: its SHA-256 is not the one in the header",
+                where=str(path),
+                remedy="Save the model again.",
             )
         arrays: dict[str, Array] = load(content)
     except (OSError, SafetensorError, ValueError, KeyError) as error:

@@ -18,9 +18,7 @@ FLOATS = [np.float64, np.float32]
 def checked_rows(estimator: Any, X: Any, *, reset: bool) -> Rows:
     """Return X as float32 or float64 rows, dense or CSR, finite and of the width that the estimator knows."""
     try:
-        rows = validate_data(
-            estimator, X, reset=reset, dtype=FLOATS, accept_sparse="csr", ensure_all_finite=False
-        )
+        rows = validate_data(estimator, X, reset=reset, dtype=FLOATS, accept_sparse="csr", ensure_all_finite=False)
     except ValueError as error:
         raise DataError(str(error)) from error
     _require_finite(rows, getattr(estimator, "feature_names_in_", None))
@@ -82,7 +80,7 @@ def require_two_classes(classes: Array) -> None:
 
 
 def _require_finite(rows: Rows, names: Array | None) -> None:
-    values = rows.data if sparse.issparse(rows) else rows
+    values: Any = rows.data if sparse.issparse(rows) else rows
     # A sum is finite only if all its terms are; only overflow needs the second look.
     with np.errstate(over="ignore", invalid="ignore"):
         if np.isfinite(np.sum(values)):
@@ -111,6 +109,4 @@ def _require_labels(y: Array) -> None:
     if y.dtype.kind == "f" and not np.all(np.isfinite(y)):
         row = int(np.flatnonzero(~np.isfinite(y))[0])
         what = "NaN" if np.isnan(y[row]) else "infinity (inf)"
-        raise DataError(
-            f"Input y contains {what}", where=f"y, row {row}", remedy="Drop the rows that have no label."
-        )
+        raise DataError(f"Input y contains {what}", where=f"y, row {row}", remedy="Drop the rows that have no label.")

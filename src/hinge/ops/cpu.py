@@ -23,17 +23,13 @@ MOST_TILED_COLUMNS = 32
 class CpuPasses:
     """Rows bound to the native kernels. Indices and labels are checked here, once, because the kernels trust them."""
 
-    def __init__(
-        self, X: Rows, y: Codes, sample_weight: FloatArray | None, n_classes: int, threads: int
-    ) -> None:
+    def __init__(self, X: Rows, y: Codes, sample_weight: FloatArray | None, n_classes: int, threads: int) -> None:
         self.n_rows, self.n_features = (int(size) for size in X.shape)
         self.n_classes = n_classes
         self.dtype: type = X.dtype.type
         self._threads = threads
         self._y = np.ascontiguousarray(y, dtype=np.int32)
-        self._sample_weight = (
-            None if sample_weight is None else np.ascontiguousarray(sample_weight, dtype=self.dtype)
-        )
+        self._sample_weight = None if sample_weight is None else np.ascontiguousarray(sample_weight, dtype=self.dtype)
         if self.n_rows and not 0 <= int(self._y.min()) <= int(self._y.max()) < n_classes:
             raise DataError(f"a label code is not below {n_classes}", where="y")
         self._sparse = sparse.issparse(X)
@@ -67,7 +63,7 @@ class CpuPasses:
             direction = np.asarray(direction, dtype=self.dtype, order=order)
         if subset is not None:
             subset = np.ascontiguousarray(subset, dtype=np.int64)
-        out = np.empty(weights.shape, dtype=self.dtype, order=order)
+        out: FloatArray = np.empty(weights.shape, dtype=self.dtype, order=order)
         kind = LOSS_KINDS.index(loss.kind)
         rest = (self._y, self._sample_weight, subset, weights, direction, out, self._threads)
         if self._sparse:

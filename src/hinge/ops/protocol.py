@@ -7,7 +7,7 @@ All results are sums over rows, never means: sums over row blocks, files or mach
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal, Protocol, TypeAlias
+from typing import ClassVar, Literal, Protocol, TypeAlias
 
 from hinge.errors import UsageError
 from hinge.typing import Array, Codes, FloatArray, Rows
@@ -40,13 +40,24 @@ class LinearPasses(Protocol):
     """Rows, labels and row weights bound to one back end."""
 
     @property
-    def n_rows(self) -> int: ...
+    def n_rows(self) -> int:
+        """N."""
+        ...
+
     @property
-    def n_features(self) -> int: ...
+    def n_features(self) -> int:
+        """D."""
+        ...
+
     @property
-    def n_classes(self) -> int: ...
+    def n_classes(self) -> int:
+        """C."""
+        ...
+
     @property
-    def dtype(self) -> type: ...
+    def dtype(self) -> type:
+        """The floating type of rows, weights and gradients."""
+        ...
 
     def zero_weights(self, *, intercept: bool) -> FloatArray:
         """Return C×(D + intercept) zeros in the memory order that this back end reads fastest."""
@@ -68,7 +79,7 @@ class LinearPasses(Protocol):
 class Backend(Protocol):
     """A way to compute."""
 
-    name: str
+    name: ClassVar[str]
 
     def bind(self, X: Rows, y: Codes, sample_weight: FloatArray | None, n_classes: int) -> LinearPasses:
         """Return passes over these rows. Labels are codes below `n_classes`; all types match X's."""

@@ -16,8 +16,8 @@ from hinge.typing import Array
 class GradientCheck:
     """The worst coordinate: its relative error, where it is, and the two values there.
 
-    The relative error is |analytic − numeric| / max(|analytic|, |numeric|, 1e-3·largest gradient entry), so that entries
-    which are tiny beside the others, and drown in rounding, cannot raise a false alarm.
+    The relative error is |analytic − numeric| / max(|analytic|, |numeric|, 1e-3·largest gradient entry), so that
+    entries which are tiny beside the others, and drown in rounding, cannot raise a false alarm.
     """
 
     worst_relative_error: float

@@ -186,7 +186,5 @@ def _checked_weight(sample_weight: Array | None, n_rows: int, dtype: Any) -> Flo
         return None
     weight: FloatArray = np.asarray(sample_weight, dtype=dtype)
     if weight.shape != (n_rows,) or not np.all(np.isfinite(weight)) or np.any(weight < 0) or not weight.sum() > 0:
-        raise DataError(
-            f"weights must be {n_rows} finite numbers, none negative and not all 0", where="sample_weight"
-        )
+        raise DataError(f"weights must be {n_rows} finite numbers, none negative and not all 0", where="sample_weight")
     return weight

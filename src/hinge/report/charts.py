@@ -67,9 +67,7 @@ def cost_chart(classifiers: Sequence[Trained]) -> Chart | None:
             x, y = zip(*points, strict=True)
             pattern = (0, tuple(float(d) / 1.6 for d in look.dash.split())) if look.dash else "-"
             marker = "o" if len(points) <= 12 else ""
-            axes.plot(
-                x, y, color=look.colour, linewidth=1.8, linestyle=pattern, marker=marker, markersize=3.2
-            )
+            axes.plot(x, y, color=look.colour, linewidth=1.8, linestyle=pattern, marker=marker, markersize=3.2)
         if far_apart:
             axes.set_xscale("symlog", linthresh=1)
             plain_ticks(axes.xaxis)

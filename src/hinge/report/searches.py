@@ -62,9 +62,7 @@ def edges(search: SearchResult) -> list[str]:
             continue
         for end, word in ((numbers[0], "smallest"), (numbers[-1], "largest")):
             if best == end and not (word == "largest" and math.inf in values):
-                found.append(
-                    f"{clean(name)} = {value(best)} is the {word} value tried; one beyond may do better."
-                )
+                found.append(f"{clean(name)} = {value(best)} is the {word} value tried; one beyond may do better.")
     return found
 
 

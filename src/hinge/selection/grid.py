@@ -54,7 +54,11 @@ class SearchResult:
         rows = [[*self.grid, "train", "validation", "seconds", ""]]
         for k, trial in enumerate(self.trials):
             settings = [str(trial.parameters[name]) for name in self.grid]
-            scores = [f"{trial.train_accuracy:.4f}", f"{trial.validation_accuracy:.4f}", f"{trial.seconds:.2f}"]
+            scores = [
+                f"{trial.train_accuracy:.4f}",
+                f"{trial.validation_accuracy:.4f}",
+                f"{trial.seconds:.2f}",
+            ]
             rows.append([*settings, *scores, "best" if k == self.best_index else trial.error])
         widths = [max(len(row[k]) for row in rows) for k in range(len(rows[0]))]
         return "\n".join("  ".join(cell.ljust(w) for cell, w in zip(row, widths, strict=True)).rstrip() for row in rows)

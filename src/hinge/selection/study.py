@@ -1,14 +1,72 @@
-"""The main job from rows to tested classifiers: split, search, train, test."""
+"""The main job from rows to tested classifiers: split, scale, search, train, test.
+
+1. A fifth of each class is set aside as test rows, unless the data came with a test part of their own.
+2. Columns are scaled by what the remaining rows show: hinge.selection.scaling.
+3. Each classifier is searched over its grid, on a fifth of the remaining rows held out as validation rows.
+4. Its best setting is trained again on all but the test rows, the scaling is folded into its weights, and it is tested.
+The test rows take part in nothing before step 4.
+"""
 
 from __future__ import annotations
 
+import hashlib
+import os
+import platform
+import time
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
-from hinge.inspection import Confusion
-from hinge.selection.grid import SearchResult
+import numpy as np
+from sklearn.base import clone
+
+from hinge.config import resolve_threads
+from hinge.data.dataset import Dataset
+from hinge.errors import DataError
+from hinge.estimators import LinearSVM, SoftmaxRegression
+from hinge.estimators.model_file import library_versions
+from hinge.inspection import Confusion, confusion, weight_templates
+from hinge.ops import system_info
+from hinge.selection.grid import SearchResult, grid_search
+from hinge.selection.scaling import Scaling
+from hinge.selection.split import stratified_split
 from hinge.solvers.result import Iteration
+from hinge.solvers.sgd import SGD
 from hinge.typing import Array
+
+TEST_SHARE = VALIDATION_SHARE = 0.2
+
+# A fit's budget is counted in steps: many rows need fewer epochs.
+STEPS, FEWEST_EPOCHS, MOST_EPOCHS = 5000, 20, 100
+
+Progress: TypeAlias = Callable[[str, float], object]
+"""Told what is being done and which share of the whole study is done."""
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A classifier of the study and the grid that is searched for it."""
+
+    key: str
+    title: str
+    estimator: Any
+    grid: dict[str, tuple[Any, ...]]
+
+    @property
+    def n_fits(self) -> int:
+        """Return how many fits it takes: each setting once, and the best one again."""
+        return int(np.prod([len(values) for values in self.grid.values()])) + 1
+
+
+CANDIDATES = (
+    Candidate(
+        "linear_svm",
+        "Linear SVM (Weston–Watkins)",
+        LinearSVM(),
+        {"C": (0.001, 0.01, 0.1, 1.0, 10.0), "loss": ("hinge", "squared_hinge")},
+    ),
+    Candidate("softmax", "Softmax regression", SoftmaxRegression(), {"C": (0.01, 0.1, 1.0, 10.0, 100.0)}),
+)
 
 
 @dataclass(frozen=True)
@@ -59,3 +117,139 @@ class Study:
     def best(self) -> Trained:
         """Return the classifier with the highest validation accuracy."""
         return self.classifiers[self.best_index]
+
+
+def run_study(data: Dataset, *, seed: int = 0, n_jobs: int | None = None, progress: Progress | None = None) -> Study:
+    """Train and test every candidate on `data`."""
+    began = time.perf_counter()
+    X, y, X_test, y_test = _set_test_rows_aside(data, seed)
+    labels = np.unique(data.y)
+    kept, held = stratified_split(y, VALIDATION_SHARE, seed + 1)
+    scaling = Scaling.of(X, pictures=data.image_shape is not None)
+    scaled = scaling.apply(X)
+    epochs = min(MOST_EPOCHS, max(FEWEST_EPOCHS, STEPS * SGD().batch_size // len(y)))
+    steps = _Steps(sum(c.n_fits for c in CANDIDATES), epochs, progress)
+
+    trained = []
+    for candidate in CANDIDATES:
+        clock = time.perf_counter()
+        estimator = clone(candidate.estimator).set_params(random_state=seed, n_jobs=n_jobs, max_iter=epochs)
+        estimator.callbacks = steps.start(f"Searching {candidate.title}")
+        search = grid_search(
+            estimator,
+            candidate.grid,
+            scaled[kept],
+            y[kept],
+            validation=(scaled[held], y[held]),
+            on_trial=lambda trial: steps.fit_done(),
+        )
+        steps.start(f"Training {candidate.title}")
+        model = clone(estimator).set_params(**search.best.parameters).fit(scaled, y)
+        steps.fit_done()
+        train_accuracy = float(model.score(scaled, y))
+        scaling.fold_into(model)
+        model.callbacks = None
+        predicted = model.predict(X_test)
+        matrix = confusion(y_test, predicted, labels)
+        templates = None if data.image_shape is None else weight_templates(model.coef_, data.image_shape)
+        seconds = time.perf_counter() - clock
+        trained.append(
+            Trained(
+                candidate.key,
+                candidate.title,
+                model,
+                search,
+                train_accuracy,
+                matrix.accuracy,
+                seconds,
+                model.history_,
+                matrix,
+                templates,
+            )
+        )
+
+    names, counts = np.unique(y, return_counts=True)
+    everything = np.concatenate([y, y_test])
+    return Study(
+        data_name=data.name,
+        source=data.source,
+        fingerprint=_fingerprint(data),
+        n_features=data.X.shape[1],
+        target_name=data.target_name,
+        feature_names=data.feature_names,
+        image_shape=data.image_shape,
+        class_names=tuple(str(label) for label in labels.tolist()),
+        class_counts=tuple(int(np.sum(everything == label)) for label in labels),
+        n_train=len(kept),
+        n_validation=len(held),
+        n_test=len(y_test),
+        classifiers=tuple(trained),
+        best_index=int(np.argmax([t.search.best.validation_accuracy for t in trained])),
+        seed=seed,
+        seconds=time.perf_counter() - began,
+        scaling=scaling.description,
+        majority_accuracy=float(np.mean(y_test == names[counts.argmax()])),
+        notes=data.notes,
+        machine=_machine(n_jobs),
+    )
+
+
+class _Steps:
+    """Turns epochs of the fit at hand, and fits done, into the share of the study that is done."""
+
+    def __init__(self, n_fits: int, epochs: int, progress: Progress | None) -> None:
+        self._total, self._epochs, self._progress = n_fits, epochs, progress
+        self._done, self._doing = 0, ""
+
+    def start(self, doing: str) -> _Steps:
+        self._doing = doing
+        return self
+
+    def __call__(self, iteration: Iteration) -> None:
+        self._tell(min(1.0, iteration.iteration / self._epochs))
+
+    def __deepcopy__(self, memo: object) -> _Steps:
+        return self  # clones of an estimator report to the same place
+
+    def fit_done(self) -> None:
+        self._done += 1
+        self._tell(0.0)
+
+    def _tell(self, part: float) -> None:
+        if self._progress is not None:
+            self._progress(self._doing, (self._done + part) / self._total)
+
+
+def _set_test_rows_aside(data: Dataset, seed: int) -> tuple[Array, Array, Array, Array]:
+    if data.test is None:
+        kept, held = stratified_split(data.y, TEST_SHARE, seed)
+        return data.X[kept], data.y[kept], data.X[held], data.y[held]
+    X_test, y_test = data.test
+    unknown = np.setdiff1d(y_test, data.y)
+    if len(unknown):
+        raise DataError(
+            f"the test rows hold label {unknown.tolist()[0]!r}, which no training row has",
+            where=data.source,
+            remedy="Add training rows of that class, or remove it from the test rows.",
+        )
+    return data.X, data.y, X_test, y_test
+
+
+def _fingerprint(data: Dataset) -> str:
+    """Return the SHA-256 of rows and labels, with their shapes and types."""
+    digest = hashlib.sha256()
+    for array in (data.X, data.y):
+        digest.update(f"{array.dtype.str}{array.shape}".encode())
+        digest.update(np.ascontiguousarray(array).data)
+    return digest.hexdigest()
+
+
+def _machine(n_jobs: int | None) -> dict[str, str]:
+    info = system_info()
+    return {
+        "processor": f"{platform.machine()}, {os.cpu_count()} cores",
+        "instruction set": str(info["isa"]),
+        "threads": str(resolve_threads(n_jobs)),
+        "system": platform.system(),
+        **library_versions(),
+    }

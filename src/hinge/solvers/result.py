@@ -40,7 +40,8 @@ class SolverResult:
 
 def notify(callbacks: Sequence[Callback], iteration: Iteration) -> bool:
     """Tell every callback of an iteration; return whether one of them wants the fit to end."""
-    return any([callback(iteration) is True for callback in callbacks])  # a list: all of them are told
+    answers = [callback(iteration) for callback in callbacks]
+    return any(answer is True for answer in answers)
 
 
 class Solver(Protocol):

@@ -159,9 +159,7 @@ def run_epoch(
     return moved, mean_value
 
 
-def epoch_rows(
-    n_rows: int, row_weight: FloatArray | None, replacement: bool, rng: np.random.Generator
-) -> Array:
+def epoch_rows(n_rows: int, row_weight: FloatArray | None, replacement: bool, rng: np.random.Generator) -> Array:
     """Return the rows of an epoch in the order of their visits.
 
     Without replacement each row comes once; a row of weight v comes N·v/Σv times, rounded up or down at random such
