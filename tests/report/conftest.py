@@ -123,11 +123,12 @@ def make_study(
         coef = rng.normal(size=(1 if n_classes == 2 else n_classes, n_features))
         templates = rng.uniform(-1, 1, (n_classes, *image_shape)) if image_shape and linear else None
         steps = tuple(Iteration(i, float(i), 0.1 * i, cost) for i, cost in enumerate(history)) if linear else ()
-        model = SimpleNamespace(coef_=coef, classes_=np.array(class_names)) if linear else SimpleNamespace()
+        model = SimpleNamespace(classes_=np.array(class_names)) if linear else SimpleNamespace()
+        weights = coef if linear else None
         confusion = Confusion(np.arange(n_classes), counts)
         accuracy = test_accuracy - 0.01 * k
         classifiers.append(
-            Trained(f"key{k}", title, model, search, 0.99957, accuracy, 1.5, steps, confusion, templates)
+            Trained(f"key{k}", title, model, search, 0.99957, accuracy, 1.5, steps, confusion, weights, templates)
         )
     return Study(
         data_name=data_name,

@@ -104,7 +104,7 @@ def test_a_class_without_test_rows_has_no_recall(make_study, read_page):
 
 
 def test_weights_are_told_by_feature_name(make_study, page):
-    coef = make_study().best.model.coef_
+    coef = make_study().best.weights
     section = page.one("section", aria_labelledby="weights")
     first = section.all("table")[0].all("tr")[1]
     names = ("length", "weight", "age")
@@ -156,7 +156,7 @@ def test_how_it_was_made_and_used_again(page):
     for text in ("animals.csv", "0123456789abcdef", "mean 0, deviation 1", "42", "a processor"):
         assert text in section.text
     assert "hinge predict model/ DATA" in section.text
-    assert 'hinge.load("model")' in section.text
+    assert 'hinge.load_model("model")' in section.text
 
 
 def test_every_chart_is_named_and_follows_the_colour_of_the_page(page):
@@ -269,7 +269,7 @@ def test_a_long_search_lists_its_best_settings(make_study, make_search, read_pag
 
 def test_weights_that_fit_no_class_are_not_shown(make_study, read_page):
     study = make_study(titles=("One",))
-    study.best.model.coef_ = np.ones((6, 3))
+    study = replace(study, classifiers=(replace(study.best, weights=np.ones((6, 3))),))
     assert not read_page(render(study)).all("section", aria_labelledby="weights")
 
 

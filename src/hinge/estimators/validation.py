@@ -27,6 +27,8 @@ def checked_rows(estimator: Any, X: Any, *, reset: bool) -> Rows:
 
 def checked_rows_and_labels(estimator: Any, X: Any, y: Any, *, reset: bool) -> tuple[Rows, Array]:
     """Return rows as `checked_rows` does, and labels of equal length that name classes."""
+    if y is not None:
+        _require_labels(np.asarray(y))
     try:
         rows, labels = validate_data(
             estimator, X, y, reset=reset, dtype=FLOATS, accept_sparse="csr", ensure_all_finite=False
@@ -34,7 +36,6 @@ def checked_rows_and_labels(estimator: Any, X: Any, y: Any, *, reset: bool) -> t
     except ValueError as error:
         raise DataError(str(error)) from error
     _require_finite(rows, getattr(estimator, "feature_names_in_", None))
-    _require_labels(labels)
     try:
         check_classification_targets(labels)
     except ValueError as error:
@@ -108,5 +109,5 @@ def _require_finite(rows: Rows, names: Array | None) -> None:
 def _require_labels(y: Array) -> None:
     if y.dtype.kind == "f" and not np.all(np.isfinite(y)):
         row = int(np.flatnonzero(~np.isfinite(y))[0])
-        what = "NaN" if np.isnan(y[row]) else "infinity (inf)"
+        what = "NaN" if np.isnan(y.flat[row]) else "infinity (inf)"
         raise DataError(f"Input y contains {what}", where=f"y, row {row}", remedy="Drop the rows that have no label.")

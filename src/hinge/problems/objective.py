@@ -74,8 +74,8 @@ class LinearObjective:
             product = self.passes.curvature_product(second_moment, zero, vectors) / (2 * self.total_weight)
             if sweep == 0:
                 trace = float((vectors * product).sum(axis=1, dtype=np.float64).mean())
-            length = np.linalg.norm(product.astype(np.float64), axis=1)
-            largest = float((length / np.linalg.norm(vectors.astype(np.float64), axis=1)).max())
+            length = _lengths(product)
+            largest = float((length / _lengths(vectors)).max())
             if not 0 < largest < np.inf:
                 break
             vectors = (product / np.maximum(length, np.finfo(product.dtype).tiny)[:, None]).astype(zero.dtype)
@@ -104,6 +104,13 @@ def bind_objective(
     passes = unweighted if row_weight is None else backend.bind(X, y, row_weight, n_classes)
     total = float(X.shape[0]) if row_weight is None else float(row_weight.sum(dtype=np.float64))
     return LinearObjective(passes, unweighted, row_weight, total, loss, l2, intercept)
+
+
+def _lengths(rows: FloatArray) -> Array:
+    """Return the Euclidean length of each row, also where its square would overflow."""
+    size = np.maximum(np.abs(rows).max(axis=1), np.finfo(rows.dtype).tiny).astype(np.float64)
+    lengths: Array = size * np.linalg.norm(rows / size[:, None], axis=1)
+    return lengths
 
 
 def score_curvature(loss: Loss, n_classes: int) -> float:

@@ -186,7 +186,7 @@ def weights(study: Study, trained: Trained) -> Weights | None:
         names = _class_names(study, np.arange(len(trained.templates)))
         pictures = tuple(Picture(n, a) for n, a in zip(names, addresses, strict=False) if a is not None)
         in_colour = trained.templates.ndim == 4 and trained.templates.shape[3] == 3
-    classes = () if pictures else _class_weights(study, trained.model)
+    classes = () if pictures else _class_weights(study, trained)
     if not pictures and not classes:
         return None
     n_classes = len(study.class_names)
@@ -235,8 +235,8 @@ def _class_names(study: Study, labels: Any) -> tuple[str, ...]:
     return tuple(clean(label) for label in labels.tolist())
 
 
-def _class_weights(study: Study, model: Any) -> tuple[ClassWeights, ...]:
-    coef = getattr(model, "coef_", None)
+def _class_weights(study: Study, trained: Trained) -> tuple[ClassWeights, ...]:
+    coef = trained.weights
     if coef is None or np.ndim(coef) != 2 or np.shape(coef)[1] != len(study.feature_names):
         return ()
     coef, names = np.nan_to_num(np.asarray(coef, dtype=np.float64)), study.class_names

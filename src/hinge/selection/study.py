@@ -73,7 +73,8 @@ CANDIDATES = (
 class Trained:
     """One classifier of a study: searched on the validation rows, trained again on both, tested once.
 
-    `model` accepts raw rows: the scaling that was used in training is folded into its coefficients.
+    `model` accepts raw rows: the scaling that was used in training is folded into its coefficients. `weights`, one row
+    a class (one for two classes), are those of the scaled columns, and so can be compared with one another.
     """
 
     key: str
@@ -85,6 +86,7 @@ class Trained:
     seconds: float
     history: tuple[Iteration, ...]
     confusion: Confusion
+    weights: Array | None
     templates: Array | None
 
 
@@ -147,11 +149,12 @@ def run_study(data: Dataset, *, seed: int = 0, n_jobs: int | None = None, progre
         model = clone(estimator).set_params(**search.best.parameters).fit(scaled, y)
         steps.fit_done()
         train_accuracy = float(model.score(scaled, y))
+        weights = model.coef_.copy()
         scaling.fold_into(model)
         model.callbacks = None
         predicted = model.predict(X_test)
         matrix = confusion(y_test, predicted, labels)
-        templates = None if data.image_shape is None else weight_templates(model.coef_, data.image_shape)
+        templates = None if data.image_shape is None else weight_templates(weights, data.image_shape)
         seconds = time.perf_counter() - clock
         trained.append(
             Trained(
@@ -164,6 +167,7 @@ def run_study(data: Dataset, *, seed: int = 0, n_jobs: int | None = None, progre
                 seconds,
                 model.history_,
                 matrix,
+                weights,
                 templates,
             )
         )

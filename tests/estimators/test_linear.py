@@ -1,0 +1,362 @@
+"""LinearSVM and SoftmaxRegression: solutions against independent solvers, and everything a user may get wrong."""
+
+import pickle
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from scipy import sparse
+from scipy.optimize import minimize
+from sklearn.datasets import load_digits
+from sklearn.linear_model import LogisticRegression
+from sklearn.svm import SVC
+
+from hinge import LinearSVM, SoftmaxRegression, solvers
+from hinge.errors import DataError, DivergenceError, UsageError
+
+LONG = solvers.GradientDescent(momentum=0.95, nesterov=True, tol=1e-9)
+
+
+@pytest.fixture(scope="module")
+def blobs():
+    rng = np.random.default_rng(0)
+    centres = rng.normal(size=(4, 6)) * 1.5
+    y = rng.integers(0, 4, 240)
+    return centres[y] + rng.normal(size=(240, 6)), np.array(["ant", "bee", "cat", "dog"])[y]
+
+
+@pytest.fixture(scope="module")
+def digits():
+    X, y = load_digits(return_X_y=True)
+    held = np.random.default_rng(0).permutation(len(y))[: len(y) // 5]
+    kept = np.setdiff1d(np.arange(len(y)), held)
+    return X[kept], y[kept], X[held], y[held]
+
+
+@pytest.mark.parametrize("model", [LinearSVM(random_state=0), SoftmaxRegression(random_state=0)])
+def test_digits_with_default_settings(digits, model):
+    X, y, X_held, y_held = digits
+    assert model.fit(X, y).score(X_held, y_held) >= 0.95
+
+
+@pytest.mark.parametrize("C", [0.01, 1.0])
+def test_softmax_reaches_scikit_learns_optimum(blobs, C):
+    X, y = blobs
+    ours = SoftmaxRegression(C, solver=LONG, max_iter=20000).fit(X, y)
+    theirs = LogisticRegression(C=C, tol=1e-10, max_iter=10000).fit(X, y)
+    np.testing.assert_allclose(ours.coef_, theirs.coef_, atol=2e-5)
+    np.testing.assert_allclose(ours.predict_proba(X), theirs.predict_proba(X), atol=1e-5)
+
+
+def test_two_classes_are_the_binary_logistic_problem(blobs):
+    X, y = blobs
+    two = np.isin(y, ["ant", "bee"])
+    ours = SoftmaxRegression(0.5, solver=LONG, max_iter=20000).fit(X[two], y[two])
+    theirs = LogisticRegression(C=0.5, tol=1e-10, max_iter=10000).fit(X[two], y[two])
+    assert ours.coef_.shape == (1, 6)
+    np.testing.assert_allclose(ours.coef_, theirs.coef_, atol=2e-5)
+    np.testing.assert_allclose(ours.intercept_, theirs.intercept_, atol=2e-5)
+
+
+@pytest.mark.parametrize("multi_class", ["weston_watkins", "crammer_singer", "one_vs_rest"])
+def test_two_classes_are_the_binary_svm_whatever_the_multiclass_form(blobs, multi_class):
+    X, y = blobs
+    two = np.isin(y, ["ant", "bee"])
+    X, y = X[two], y[two]
+    ours = LinearSVM(0.5, multi_class=multi_class, solver=solvers.GradientDescent(), max_iter=30000).fit(X, y)
+    theirs = SVC(C=0.5, kernel="linear", tol=1e-8).fit(X, y)
+
+    def primal(w, b):
+        t = np.where(y == "bee", 1, -1)
+        return 0.5 * np.sum(w**2) + 0.5 * np.maximum(0, 1 - t * (X @ w + b)).sum()
+
+    best = primal(theirs.coef_[0], theirs.intercept_[0])
+    assert primal(ours.coef_[0], ours.intercept_[0]) <= best * (1 + 2e-3)
+    # The published objective is the same number in mean form.
+    np.testing.assert_allclose(ours.objective_, primal(ours.coef_[0], ours.intercept_[0]) / (0.5 * len(y)), rtol=1e-6)
+
+
+@pytest.mark.parametrize("multi_class", ["weston_watkins", "crammer_singer", "one_vs_rest"])
+def test_squared_hinges_reach_an_independent_optimum(blobs, multi_class):
+    X, y = blobs
+    codes = np.unique(y, return_inverse=True)[1]
+    ours = LinearSVM(1.0, loss="squared_hinge", multi_class=multi_class, margin=0.7, solver=LONG, max_iter=20000)
+    ours.fit(X, y)
+    rows = np.arange(len(y))
+
+    def primal(flat):
+        W = flat.reshape(4, 7)
+        S = X @ W[:, :6].T + W[:, 6]
+        if multi_class == "one_vs_rest":
+            sign = np.ones_like(S)
+            sign[rows, codes] = -1
+            m = 0.7 + sign * S
+        else:
+            m = 0.7 + S - S[rows, codes][:, None]
+            m[rows, codes] = 0
+        if multi_class == "crammer_singer":
+            m = m.max(axis=1)
+        return 0.5 * np.sum(W[:, :6] ** 2) / len(y) + np.sum(np.maximum(0, m) ** 2) / len(y)
+
+    reference = minimize(primal, np.zeros(28), method="L-BFGS-B", options={"maxiter": 5000, "maxfun": 10**6})
+    assert ours.objective_ == pytest.approx(reference.fun, rel=1e-5)
+
+
+def test_reg_is_the_courses_convention(blobs):
+    X, y = blobs
+    by_reg = SoftmaxRegression(reg=1e-2, solver=LONG, max_iter=5000).fit(X, y)
+    by_c = SoftmaxRegression(1 / (2 * 1e-2 * len(y)), solver=LONG, max_iter=5000).fit(X, y)
+    np.testing.assert_allclose(by_reg.coef_, by_c.coef_, atol=1e-6)  # each within tol·‖∂P(0)‖/λ of the optimum
+
+
+def test_a_weight_of_two_is_a_row_twice(blobs):
+    X, y = blobs
+    weight = np.random.default_rng(1).integers(0, 3, len(y)).astype(float)
+    # Strong convexity bounds the distance to the optimum by ‖∂P‖/λ, here 240·‖∂P‖: tol 1e-12 leaves below 1e-8.
+    exact = solvers.GradientDescent(momentum=0.95, nesterov=True, tol=1e-12)
+    model = LinearSVM(loss="squared_hinge", solver=exact, max_iter=30000)
+    weighted = model.fit(X, y, sample_weight=weight).coef_.copy()
+    repeated = model.fit(np.repeat(X, weight.astype(int), axis=0), np.repeat(y, weight.astype(int))).coef_
+    np.testing.assert_allclose(weighted, repeated, atol=1e-7)
+
+
+def test_balanced_weights_match_explicit_ones(blobs):
+    X, y = blobs
+    labels, counts = np.unique(y, return_counts=True)
+    explicit = dict(zip(labels.tolist(), len(y) / (len(labels) * counts), strict=True))
+    a = SoftmaxRegression(class_weight="balanced", random_state=0).fit(X, y)
+    b = SoftmaxRegression(class_weight=explicit, random_state=0).fit(X, y)
+    np.testing.assert_allclose(a.coef_, b.coef_, rtol=1e-6)
+
+
+@pytest.mark.parametrize("make", [sparse.csr_matrix, sparse.csr_array, sparse.csc_matrix, sparse.coo_array])
+def test_sparse_rows_give_the_dense_solution(blobs, make):
+    X, y = blobs
+    X = np.where(np.abs(X) > 1, X, 0)
+    dense = LinearSVM(random_state=0).fit(X, y)
+    spare = LinearSVM(random_state=0).fit(make(X), y)
+    np.testing.assert_allclose(spare.coef_, dense.coef_, atol=1e-6)
+    np.testing.assert_array_equal(spare.predict(make(X)), dense.predict(X))
+
+
+def test_sparse_rows_with_64_bit_indices(blobs):
+    X, y = blobs
+    wide = sparse.csr_array(X)
+    wide.indices, wide.indptr = wide.indices.astype(np.int64), wide.indptr.astype(np.int64)
+    np.testing.assert_allclose(
+        LinearSVM(random_state=0).fit(wide, y).coef_,
+        LinearSVM(random_state=0).fit(sparse.csr_array(X), y).coef_,
+        rtol=1e-12,
+    )
+
+
+@pytest.mark.parametrize("form", ["fortran", "strided", "read-only", "big-endian", "float32", "int", "list"])
+def test_any_array_of_the_same_numbers_gives_the_same_model(blobs, form):
+    X, y = blobs
+    X = np.round(X)
+    reference = SoftmaxRegression(random_state=0).fit(X, y)
+    shapes = {
+        "fortran": np.asfortranarray(X),
+        "strided": np.repeat(X, 2, axis=1)[:, ::2],
+        "read-only": X.copy(),
+        "big-endian": X.astype(">f8"),
+        "float32": X.astype(np.float32),
+        "int": X.astype(np.int16),
+        "list": X.tolist(),
+    }
+    given = shapes[form]
+    if form == "read-only":
+        given.flags.writeable = False
+    model = SoftmaxRegression(random_state=0).fit(given, y)
+    np.testing.assert_allclose(model.coef_, reference.coef_, rtol=1e-3 if form == "float32" else 1e-9, atol=1e-4)
+    assert model.coef_.dtype == (np.float32 if form == "float32" else np.float64)
+
+
+def test_same_seed_same_bits(digits):
+    X, y, _, _ = digits
+    first = LinearSVM(random_state=3, n_jobs=2).fit(X, y)
+    second = LinearSVM(random_state=3, n_jobs=2).fit(X, y)
+    assert first.coef_.tobytes() == second.coef_.tobytes()
+    other = LinearSVM(random_state=4, n_jobs=2).fit(X, y)
+    assert first.coef_.tobytes() != other.coef_.tobytes()
+
+
+def test_partial_fit_learns_from_a_stream(digits):
+    X, y, X_held, y_held = digits
+    model = LinearSVM(random_state=0)
+    for start in range(0, len(y), 100):
+        model.partial_fit(X[start : start + 100], y[start : start + 100], classes=range(10))
+    assert model.n_iter_ == len(model.history_) == 15
+    assert model.score(X_held, y_held) > 0.9
+
+
+def test_partial_fit_goes_on_from_a_fit(blobs):
+    X, y = blobs
+    model = SoftmaxRegression(random_state=0).fit(X, y)
+    before = model.score(X, y)
+    model.partial_fit(X, y)
+    assert model.n_iter_ == 101
+    assert model.score(X, y) >= before - 0.02
+
+
+def test_partial_fit_refuses_what_it_cannot_do(blobs):
+    X, y = blobs
+    with pytest.raises(UsageError, match="classes must be passed on the first call"):
+        LinearSVM().partial_fit(X, y)
+    model = LinearSVM().partial_fit(X, y, classes=np.unique(y))
+    with pytest.raises(DataError, match="'eel' is not among the 4 known classes"):
+        model.partial_fit(X[:1], ["eel"])
+    with pytest.raises(UsageError, match="differs from"):
+        model.partial_fit(X, y, classes=["ant", "bee"])
+    assert not hasattr(LinearSVM(solver=solvers.GradientDescent()), "partial_fit")
+    with pytest.raises(UsageError, match="cosine schedule needs to know"):
+        LinearSVM(solver=solvers.SGD(schedule="cosine")).partial_fit(X, y, classes=np.unique(y))
+
+
+def test_warm_start_goes_on_from_the_last_solution(blobs):
+    X, y = blobs
+    model = SoftmaxRegression(solver=LONG, max_iter=300, warm_start=True).fit(X, y)
+    first = model.history_[0].objective
+    model.fit(X, y)
+    assert model.history_[0].objective == pytest.approx(model.objective_, abs=1e-3)
+    assert model.history_[0].objective < first / 2
+
+
+def test_callbacks_see_every_epoch_and_may_end_the_fit(blobs):
+    X, y = blobs
+    seen = []
+    model = LinearSVM(callbacks=[seen.append, lambda iteration: iteration.iteration == 7]).fit(X, y)
+    assert [s.iteration for s in seen] == list(range(1, 8))
+    assert model.n_iter_ == 7
+    assert model.history_ == tuple(seen)
+    assert LinearSVM(callbacks=seen.append, max_iter=2).fit(X, y).n_iter_ == 2
+
+
+def test_probabilities_agree_with_predictions(blobs):
+    X, y = blobs
+    model = SoftmaxRegression(random_state=0).fit(X, y)
+    p = model.predict_proba(X)
+    np.testing.assert_allclose(p.sum(axis=1), 1)
+    np.testing.assert_array_equal(model.classes_[p.argmax(axis=1)], model.predict(X))
+    np.testing.assert_allclose(np.exp(model.predict_log_proba(X)), p)
+    far = model.predict_log_proba(X * 1e6)
+    assert np.all(np.isfinite(far))
+
+
+def test_models_survive_pickling_with_their_stream(blobs):
+    X, y = blobs
+    model = LinearSVM(random_state=0).partial_fit(X[:100], y[:100], classes=np.unique(y))
+    copy = pickle.loads(pickle.dumps(model))
+    np.testing.assert_array_equal(copy.partial_fit(X[100:], y[100:]).coef_, model.partial_fit(X[100:], y[100:]).coef_)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"C": 0}, "C=0 is not a positive number"),
+        ({"C": "1"}, "C='1' is not a positive number"),
+        ({"C": float("nan")}, "C=nan"),
+        ({"reg": -1.0}, "reg=-1.0"),
+        ({"C": 2.0, "reg": 1e-3}, "both C and reg"),
+        ({"loss": "log"}, "loss='log'"),
+        ({"multi_class": "ovo"}, "multi_class='ovo'"),
+        ({"margin": 0}, "margin=0"),
+        ({"solver": "smo"}, "solver='smo'"),
+        ({"solver": 3}, "solver=3 is not a solver"),
+        ({"max_iter": 0}, "max_iter=0"),
+        ({"n_jobs": 0}, "n_jobs=0"),
+        ({"class_weight": "even"}, "class_weight='even'"),
+        ({"class_weight": {"eel": 1}}, "names 'eel', which is not a class"),
+    ],
+)
+def test_parameters_that_make_no_sense(blobs, change, message):
+    with pytest.raises(UsageError) as caught:
+        LinearSVM(**change).fit(*blobs)
+    assert message in str(caught.value)
+
+
+def damaged(blobs, row, column, value):
+    X = blobs[0].copy()
+    X[row, column] = value
+    return X, blobs[1]
+
+
+def test_values_that_are_not_finite_are_named_by_place(blobs):
+    with pytest.raises(DataError, match=r"X, row 17, column 3: Input X contains NaN\. Drop these rows"):
+        LinearSVM().fit(*damaged(blobs, 17, 3, np.nan))
+    with pytest.raises(DataError, match=r"X, row 2, column 0: Input X contains infinity"):
+        LinearSVM().fit(*damaged(blobs, 2, 0, -np.inf))
+    X, y = damaged(blobs, 5, 4, np.nan)
+    with pytest.raises(DataError, match="row 5, column 4"):
+        LinearSVM().fit(sparse.csr_array(X), y)
+    model = LinearSVM().fit(*blobs)
+    with pytest.raises(DataError, match="row 5, column 4"):
+        model.predict(X)
+
+
+@pytest.mark.parametrize(
+    ("X", "y", "message"),
+    [
+        (np.zeros((0, 3)), [], "0 sample"),
+        (np.zeros((3, 0)), [0, 1, 0], "0 feature"),
+        (np.zeros((3, 2)), [0, 1], "inconsistent numbers of samples"),
+        (np.zeros((3, 2)), ["a", "a", "a"], "only one class, 'a'"),
+        (np.zeros((3, 2)), [0.0, np.nan, 1.0], "y, row 1: Input y contains NaN"),
+        (np.arange(60.0).reshape(30, 2), np.linspace(0, 1, 30), "measurements rather than classes"),
+        (np.array([[1e200, 0], [0, 1.0], [1, 1]]), [0, 1, 0], "squares overflow float64"),
+        (np.zeros(3), [0, 1, 0], "1D array"),
+        ([["a"], ["b"]], [0, 1], "could not convert"),
+    ],
+)
+def test_data_that_cannot_be_learnt_from(X, y, message):
+    with pytest.raises(DataError) as caught:
+        LinearSVM().fit(X, y)
+    assert message in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("weight", "message"), [([-1.0, 1, 1], "egative"), ([0.0, 0, 0], "all weights are 0|at least one non-zero")]
+)
+def test_weights_that_make_no_sense(weight, message):
+    with pytest.raises(DataError, match=message):
+        LinearSVM().fit(np.eye(3), [0, 1, 0], sample_weight=weight)
+
+
+def test_a_rate_that_is_too_high_ends_in_an_error_that_says_so(blobs):
+    X, y = blobs
+    model = LinearSVM(loss="squared_hinge", solver=solvers.SGD(learning_rate=1e6, batch_size=32))
+    with pytest.raises(DivergenceError, match="Lower learning_rate"), np.errstate(over="ignore", invalid="ignore"):
+        model.fit(X, y)
+
+
+@pytest.mark.parametrize(
+    "X",
+    [
+        np.zeros((20, 3)),
+        np.ones((20, 3)) * [1, 2, 3],
+        np.full((20, 3), 1e-300),
+        np.repeat(np.eye(2), 10, axis=0) @ np.ones((2, 3)) * 1e100,
+    ],
+    ids=["zeros", "constant columns", "tiny", "huge duplicates"],
+)
+def test_rows_that_tell_nothing_give_a_finite_model(X):
+    y = np.arange(20) % 3
+    for model in (LinearSVM(), SoftmaxRegression(), LinearSVM(loss="squared_hinge", solver=solvers.GradientDescent())):
+        model.fit(X, y)
+        assert np.all(np.isfinite(model.coef_))
+        assert np.all(np.isfinite(model.decision_function(X)))
+
+
+def test_fewer_rows_than_classes():
+    model = LinearSVM().fit(np.eye(3), ["a", "b", "c"])
+    assert list(model.predict(np.eye(3))) == ["a", "b", "c"]
+
+
+def test_importing_hinge_is_cheap():
+    """No sklearn, no NumPy until they are needed: the whole cost over `import sklearn` stays small."""
+    code = (
+        "import sys, hinge; print(sorted(m for m in ('numpy', 'sklearn', 'polars', 'matplotlib') if m in sys.modules))"
+    )
+    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    assert out.strip() == "[]"
