@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from hinge.errors import DataError, HingeError, ResourceError, UsageError
+from hinge.errors import HingeError, ResourceError, UsageError
 
 
 @contextmanager
@@ -93,8 +93,8 @@ def _explained(path: Path) -> Iterator[None]:
             raise ResourceError(
                 "the disk is full; nothing was kept", where=str(path), remedy="Free some room and run again."
             ) from error
-        if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOTDIR):
-            raise DataError(
+        if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOTDIR, errno.EEXIST, errno.ENAMETOOLONG):
+            raise UsageError(
                 f"cannot be written ({error.strerror})",
                 where=str(path),
                 remedy="Choose a place you may write to.",
