@@ -117,7 +117,7 @@ BAD_DATA = {
     "one-class.csv": ("a,b,y\n1,2,u\n2,3,u\n3,4,u\n", "one class"),
     "ragged.csv": ("a,b,y\n1,2,u\n2,3\n3,4,v\n", "line 3"),
     "text.csv": ("a,b,y\n1,2,u\n2,red,v\n3,4,v\n", "red"),
-    "short-idx3-ubyte": (b"\x00\x00\x08\x03\x00\x00\x00\x09\x00\x00\x00\x02\x00\x00\x00\x02abc", "truncated"),
+    "short-idx3-ubyte": (b"\x00\x00\x08\x03\x00\x00\x00\x09\x00\x00\x00\x02\x00\x00\x00\x02abc", "cut off"),
     "array.npy": (b"\x93NUMPY\x01\x00junk", "array.npy"),
     "archive.npz": (b"PK\x03\x04 this is no archive", "archive.npz"),
     "picture.png": (b"\x89PNG\r\n\x1a\n\x00\x00", "picture.png"),
