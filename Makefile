@@ -4,6 +4,7 @@
 # make bench  hinge against its rivals on this machine
 
 PYTHON ?= python3
+export PYTHON
 VENV   := .venv
 BIN    := $(VENV)/bin
 PIP    := $(BIN)/python -m pip --disable-pip-version-check --quiet

@@ -9,6 +9,18 @@ from joblib import cpu_count
 from hinge.errors import UsageError
 
 
+def available_memory() -> int | None:
+    """Return how many bytes the system can still give without swapping, or None where it does not tell."""
+    try:
+        with open("/proc/meminfo", encoding="ascii") as lines:
+            for line in lines:
+                if line.startswith("MemAvailable:"):
+                    return int(line.split()[1]) * 1024
+    except OSError:
+        pass
+    return None
+
+
 def resolve_threads(n_jobs: int | None) -> int:
     """Return how many threads `n_jobs` asks for.
 

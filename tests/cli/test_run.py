@@ -229,6 +229,21 @@ def test_hinge_isa_forces_an_instruction_set(isa):
         assert isa in done.stderr
 
 
+def test_an_unknown_instruction_set_is_a_usage_error():
+    environment = os.environ | {"HINGE_ISA": "mmx"}
+    done = subprocess.run([*HINGE, "run"], capture_output=True, text=True, env=environment)
+    assert done.returncode == 2
+    assert "HINGE_ISA=mmx: unknown; use baseline, avx2 or avx512" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_a_job_that_cannot_fit_is_refused_before_it_starts(table, monkeypatch, capsys):
+    monkeypatch.setattr("hinge.selection.study.available_memory", lambda: 1000)
+    assert run(["run", "table.csv"]) == 5
+    assert "needs about" in capsys.readouterr().err
+    assert names() == ["table.csv"]
+
+
 def test_ctrl_c_ends_with_130_and_leaves_nothing():
     rng = np.random.default_rng(0)
     np.savez("big.npz", X=rng.normal(size=(30000, 300)).astype(np.float32), y=rng.integers(0, 20, 30000))

@@ -14,7 +14,7 @@ from typing import Any
 import click
 
 from hinge import __version__
-from hinge.errors import HingeError, ResourceError
+from hinge.errors import HingeError, ResourceError, UsageError
 
 COMMANDS = {
     "run": "Train, test and report on labelled rows: the main job.",
@@ -73,6 +73,10 @@ def run(arguments: list[str] | None = None) -> int:
             "out of memory. Use fewer rows or columns, or a machine with more memory.",
             ResourceError.exit_code,
         )
+    except ImportError as error:
+        if "HINGE_ISA" not in str(error):
+            raise
+        return _fail(str(error), UsageError.exit_code)
     except BrokenPipeError:
         # The reader of our output went away, e.g. `| head`: nothing more to say, not even at shutdown.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -98,7 +98,7 @@ def loss_and_gradient(
             if intercept:
                 s[c] += weights[c, D]
         value, slope = ROW_LOSSES[loss.kind](s, y[i], loss)
-        total += sample_weight[i] * value
+        total += sample_weight[i] * float(value)
         for c in range(C):
             for d in range(D):
                 gradient[c, d] += sample_weight[i] * slope[c] * X[i, d]

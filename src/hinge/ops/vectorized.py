@@ -16,7 +16,8 @@ from hinge.typing import Array, Codes, FloatArray
 
 def softmax(scores: FloatArray) -> FloatArray:
     """Return exp(s_c) / Σ exp(s) along the last axis, shifted by the largest score so that exp cannot overflow."""
-    shifted = np.exp(scores - scores.max(axis=-1, keepdims=True))
+    with np.errstate(over="ignore"):  # a distance beyond the finite numbers is −∞, and its exponential 0
+        shifted = np.exp(scores - scores.max(axis=-1, keepdims=True))
     probabilities: FloatArray = shifted / shifted.sum(axis=-1, keepdims=True)
     return probabilities
 

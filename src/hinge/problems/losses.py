@@ -111,8 +111,9 @@ def one_hot(y: Array, n_classes: int | None = None) -> FloatArray:
     """Return N×C rows of zeros with a one at each row's class; C defaults to the largest label plus one."""
     labels = np.asarray(y)
     if n_classes is None:
-        n_classes = int(labels.max()) + 1 if labels.size else 0
-    return vectorized.one_hot(_checked_labels(labels, len(labels), n_classes), n_classes)
+        whole = labels.size > 0 and labels.dtype.kind in "iub"
+        n_classes = max(int(labels.max()), 0) + 1 if whole else int(labels.size > 0)
+    return vectorized.one_hot(_checked_labels(labels, labels.size, n_classes), n_classes)
 
 
 def cross_entropy(probabilities: Array, y: Array) -> float:
@@ -120,6 +121,8 @@ def cross_entropy(probabilities: Array, y: Array) -> float:
     p = _as_float(probabilities, "probabilities")
     if p.ndim != 2:
         raise DataError(f"shape {p.shape} is not N×C", where="probabilities", remedy="Pass one row an example.")
+    if p.shape[0] == 0:
+        raise DataError("there are no rows", where="probabilities", remedy="A mean needs at least one.")
     labels = _checked_labels(np.asarray(y), p.shape[0], p.shape[1])
     with np.errstate(divide="ignore"):
         return float(-np.log(p[np.arange(len(labels)), labels]).mean())
@@ -129,9 +132,7 @@ def _loss_and_gradient(
     loss: Loss, W: Array, X: Rows, y: Array, reg: float, sample_weight: Array | None, impl: str
 ) -> tuple[float, FloatArray]:
     W = _as_float(W, "W")
-    rows = X.tocsr() if sparse.issparse(X) else np.asarray(X)
-    if rows.dtype not in (np.float32, np.float64):
-        rows = rows.astype(np.float64)
+    rows = _as_float(X.tocsr() if sparse.issparse(X) else X, "X")
     dtype = np.result_type(W.dtype, rows.dtype)
     W, rows = W.astype(dtype, copy=False), rows.astype(dtype, copy=False)
     if rows.ndim != 2 or W.ndim != 2 or rows.shape[1] != W.shape[0]:
@@ -163,7 +164,7 @@ def _backend(impl: str) -> Backend:
 
 
 def _as_float(values: Array, name: str) -> Any:
-    array = np.asarray(values)
+    array: Any = values if sparse.issparse(values) else np.asarray(values)
     if array.dtype.kind not in "fiub":
         raise DataError(f"values of type {array.dtype} are not numbers", where=name, remedy="Pass real numbers.")
     return array if array.dtype in (np.float32, np.float64) else array.astype(np.float64)
@@ -184,7 +185,7 @@ def _checked_labels(labels: Array, n_rows: int, n_classes: int) -> Codes:
 def _checked_weight(sample_weight: Array | None, n_rows: int, dtype: Any) -> FloatArray | None:
     if sample_weight is None:
         return None
-    weight: FloatArray = np.asarray(sample_weight, dtype=dtype)
+    weight: FloatArray = _as_float(sample_weight, "sample_weight").astype(dtype)
     if weight.shape != (n_rows,) or not np.all(np.isfinite(weight)) or np.any(weight < 0) or not weight.sum() > 0:
         raise DataError(f"weights must be {n_rows} finite numbers, none negative and not all 0", where="sample_weight")
     return weight

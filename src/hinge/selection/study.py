@@ -20,9 +20,9 @@ from typing import Any, TypeAlias
 import numpy as np
 from sklearn.base import clone
 
-from hinge.config import resolve_threads
+from hinge.config import available_memory, resolve_threads
 from hinge.data.dataset import Dataset
-from hinge.errors import DataError
+from hinge.errors import DataError, ResourceError
 from hinge.estimators import LinearSVM, SoftmaxRegression
 from hinge.estimators.model_file import library_versions
 from hinge.inspection import Confusion, confusion, weight_templates
@@ -124,6 +124,7 @@ class Study:
 def run_study(data: Dataset, *, seed: int = 0, n_jobs: int | None = None, progress: Progress | None = None) -> Study:
     """Train and test every candidate on `data`."""
     began = time.perf_counter()
+    _require_memory(data)
     X, y, X_test, y_test = _set_test_rows_aside(data, seed)
     labels = np.unique(data.y)
     kept, held = stratified_split(y, VALIDATION_SHARE, seed + 1)
@@ -237,6 +238,17 @@ def _set_test_rows_aside(data: Dataset, seed: int) -> tuple[Array, Array, Array,
             remedy="Add training rows of that class, or remove it from the test rows.",
         )
     return data.X, data.y, X_test, y_test
+
+
+def _require_memory(data: Dataset) -> None:
+    """Training rows, scaled rows, and scaled rows split in two: three copies, and a little for the rest."""
+    needed, available = int(3.2 * data.X.nbytes), available_memory()
+    if available is not None and needed > available:
+        raise ResourceError(
+            f"the study needs about {needed / 2**30:.1f} GiB of memory and {available / 2**30:.1f} GiB are free",
+            where=data.name,
+            remedy="Use fewer rows, or a machine with more memory.",
+        )
 
 
 def _fingerprint(data: Dataset) -> str:

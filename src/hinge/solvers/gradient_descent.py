@@ -20,9 +20,9 @@ from typing import final
 
 import numpy as np
 
-from hinge.errors import DivergenceError, UsageError
+from hinge.errors import UsageError
 from hinge.problems.objective import LinearObjective
-from hinge.solvers.learning_rate import Schedule, check_momentum, check_rate_options, scheduled_rate
+from hinge.solvers.learning_rate import Schedule, check_momentum, check_rate_options, diverged, scheduled_rate
 from hinge.solvers.result import Callback, Iteration, SolverResult, notify
 from hinge.typing import FloatArray
 
@@ -47,6 +47,7 @@ class GradientDescent:
         if not 0 <= self.tol < 1:
             raise UsageError(f"tol={self.tol!r} is outside [0, 1)", remedy="Use for example tol=1e-5.")
 
+    @np.errstate(over="ignore", invalid="ignore")  # divergence has an error of its own
     def minimize(
         self,
         objective: LinearObjective,
@@ -74,11 +75,7 @@ class GradientDescent:
             value, gradient = objective.value_and_gradient(weights)
             norm = float(np.linalg.norm(gradient.astype(np.float64)))
             if not (math.isfinite(value) and math.isfinite(norm)):
-                raise DivergenceError(
-                    f"the objective left the finite numbers in iteration {k + 1}",
-                    where="gradient descent",
-                    remedy=f"Lower learning_rate (it began at {first_rate:.3g}) or scale the columns of X.",
-                )
+                raise diverged("gradient descent", f"in iteration {k + 1}", first_rate)
             first_norm = norm if k == 0 else first_norm
             history.append(Iteration(k + 1, passes + k + 1, time.perf_counter() - clock, value))
             if notify(callbacks, history[-1]):
@@ -92,6 +89,8 @@ class GradientDescent:
             velocity += gradient
             weights += gradient + self.momentum * velocity if self.nesterov else velocity
         final_value = objective.value_and_gradient(weights)[0]
+        if not math.isfinite(final_value):
+            raise diverged("gradient descent", "in the last iteration", first_rate)
         return SolverResult(weights, final_value, len(history), tuple(history), stopped)
 
     def _first_rate(self, objective: LinearObjective, seed: int) -> tuple[float, float]:

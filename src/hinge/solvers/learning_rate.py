@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Literal, TypeAlias, get_args
 
-from hinge.errors import UsageError
+from hinge.errors import DivergenceError, UsageError
 
 Schedule: TypeAlias = Literal["auto", "constant", "decay", "cosine"]
 
@@ -28,6 +28,15 @@ def scheduled_rate(first: float, schedule: Schedule, decay: float, epoch: float,
             )
         return first * 0.5 * (1 + math.cos(math.pi * min(1.0, epoch / epochs)))
     return first
+
+
+def diverged(where: str, when: str, first_rate: float) -> DivergenceError:
+    """Return the error of a run whose objective or weights are no longer finite."""
+    return DivergenceError(
+        f"the objective left the finite numbers {when}",
+        where=where,
+        remedy=f"Lower learning_rate (it began at {first_rate:.3g}) or scale the columns of X.",
+    )
 
 
 def check_rate_options(learning_rate: float | str, schedule: str, decay: float) -> None:

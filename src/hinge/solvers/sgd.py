@@ -22,9 +22,9 @@ from typing import final
 
 import numpy as np
 
-from hinge.errors import DivergenceError, UsageError
+from hinge.errors import UsageError
 from hinge.problems.objective import LinearObjective
-from hinge.solvers.learning_rate import Schedule, check_momentum, check_rate_options, scheduled_rate
+from hinge.solvers.learning_rate import Schedule, check_momentum, check_rate_options, diverged, scheduled_rate
 from hinge.solvers.result import Callback, Iteration, SolverResult, notify
 from hinge.typing import Array, FloatArray
 
@@ -55,6 +55,7 @@ class SGD:
         if self.batch_size != int(self.batch_size) or self.batch_size < 1:
             raise UsageError(f"batch_size={self.batch_size!r}", remedy="Use a whole number of rows, at least 1.")
 
+    @np.errstate(over="ignore", invalid="ignore")  # divergence has an error of its own
     def minimize(
         self,
         objective: LinearObjective,
@@ -80,6 +81,8 @@ class SGD:
                 break
         weights = state.solution(self)
         final_value = objective.value_and_gradient(weights)[0]
+        if not math.isfinite(final_value):
+            raise diverged("SGD", "in the last epoch", state.first_rate)
         return SolverResult(weights, final_value, len(history), tuple(history), stopped)
 
 
@@ -117,6 +120,7 @@ def start_state(options: SGD, objective: LinearObjective, start: FloatArray | No
     return State(weights, np.zeros_like(weights), weights.copy(), float(rate), 0, 0.0, passes, rng)
 
 
+@np.errstate(over="ignore", invalid="ignore")
 def run_epoch(
     options: SGD,
     objective: LinearObjective,
@@ -150,11 +154,7 @@ def run_epoch(
             state.mean[...] += share * (weights - state.mean)
     mean_value = total / batches
     if not (math.isfinite(mean_value) and np.all(np.isfinite(weights))):
-        raise DivergenceError(
-            f"the objective left the finite numbers in epoch {state.epoch + 1:.0f}",
-            where="SGD",
-            remedy=f"Lower learning_rate (it began at {state.first_rate:.3g}) or scale the columns of X.",
-        )
+        raise diverged("SGD", f"in epoch {state.epoch + 1:.0f}", state.first_rate)
     moved = replace(state, step=state.step + batches, epoch=state.epoch + 1, passes=state.passes + 1)
     return moved, mean_value
 
@@ -169,5 +169,6 @@ def epoch_rows(n_rows: int, row_weight: FloatArray | None, replacement: bool, rn
         return rng.integers(0, n_rows, n_rows) if replacement else rng.permutation(n_rows)
     ends = np.cumsum(row_weight, dtype=np.float64)
     points = rng.random(n_rows) if replacement else (np.arange(n_rows) + rng.random()) / n_rows
-    rows: Array = np.minimum(np.searchsorted(ends, points * ends[-1], side="right"), n_rows - 1)
+    below_end = np.nextafter(ends[-1], 0)  # a point rounded up to the end would name no row, or one of weight 0
+    rows: Array = np.searchsorted(ends, np.minimum(points * ends[-1], below_end), side="right")
     return rows if replacement else rng.permutation(rows)
