@@ -275,7 +275,7 @@ def test_progress_shows_on_a_terminal_only(table):
     assert quiet.stderr == ""
     ours, theirs = pty.openpty()
     environment = os.environ | {"TERM": "xterm", "COLUMNS": "40", "PYTHONWARNINGS": "ignore"}
-    process = subprocess.Popen([*HINGE, "run", "table.csv"], stdout=subprocess.DEVNULL, stderr=theirs, env=environment)
+    process = subprocess.Popen([*HINGE, "run"], stdout=subprocess.DEVNULL, stderr=theirs, env=environment)
     os.close(theirs)
     shown = b""
     while True:
