@@ -126,52 +126,13 @@ def run_study(data: Dataset, *, seed: int = 0, n_jobs: int | None = None, progre
     began = time.perf_counter()
     _require_memory(data)
     X, y, X_test, y_test = _set_test_rows_aside(data, seed)
-    labels = np.unique(data.y)
     kept, held = stratified_split(y, VALIDATION_SHARE, seed + 1)
     scaling = Scaling.of(X, pictures=data.image_shape is not None)
-    scaled = scaling.apply(X)
+    rows = _Rows(scaling, scaling.apply(X), y, kept, held, X_test, y_test, np.unique(data.y), data.image_shape)
     epochs = min(MOST_EPOCHS, max(FEWEST_EPOCHS, STEPS * SGD().batch_size // len(y)))
     steps = _Steps(sum(c.n_fits for c in CANDIDATES), epochs, progress)
-
-    trained = []
-    for candidate in CANDIDATES:
-        clock = time.perf_counter()
-        estimator = clone(candidate.estimator).set_params(random_state=seed, n_jobs=n_jobs, max_iter=epochs)
-        estimator.callbacks = steps.start(f"Searching {candidate.title}")
-        search = grid_search(
-            estimator,
-            candidate.grid,
-            scaled[kept],
-            y[kept],
-            validation=(scaled[held], y[held]),
-            on_trial=lambda trial: steps.fit_done(),
-        )
-        steps.start(f"Training {candidate.title}")
-        model = clone(estimator).set_params(**search.best.parameters).fit(scaled, y)
-        steps.fit_done()
-        train_accuracy = float(model.score(scaled, y))
-        weights = model.coef_.copy()
-        scaling.fold_into(model)
-        model.callbacks = None
-        predicted = model.predict(X_test)
-        matrix = confusion(y_test, predicted, labels)
-        templates = None if data.image_shape is None else weight_templates(weights, data.image_shape)
-        seconds = time.perf_counter() - clock
-        trained.append(
-            Trained(
-                candidate.key,
-                candidate.title,
-                model,
-                search,
-                train_accuracy,
-                matrix.accuracy,
-                seconds,
-                model.history_,
-                matrix,
-                weights,
-                templates,
-            )
-        )
+    settings = {"random_state": seed, "n_jobs": n_jobs, "max_iter": epochs}
+    trained = [_train(candidate, settings, rows, steps) for candidate in CANDIDATES]
 
     names, counts = np.unique(y, return_counts=True)
     everything = np.concatenate([y, y_test])
@@ -183,8 +144,8 @@ def run_study(data: Dataset, *, seed: int = 0, n_jobs: int | None = None, progre
         target_name=data.target_name,
         feature_names=data.feature_names,
         image_shape=data.image_shape,
-        class_names=tuple(str(label) for label in labels.tolist()),
-        class_counts=tuple(int(np.sum(everything == label)) for label in labels),
+        class_names=tuple(str(label) for label in rows.labels.tolist()),
+        class_counts=tuple(int(np.sum(everything == label)) for label in rows.labels),
         n_train=len(kept),
         n_validation=len(held),
         n_test=len(y_test),
@@ -196,6 +157,57 @@ def run_study(data: Dataset, *, seed: int = 0, n_jobs: int | None = None, progre
         majority_accuracy=float(np.mean(y_test == names[counts.argmax()])),
         notes=data.notes,
         machine=_machine(n_jobs),
+    )
+
+
+@dataclass(frozen=True)
+class _Rows:
+    """What every candidate is trained on: scaled rows, split in two for the search, and raw rows for the test."""
+
+    scaling: Scaling
+    scaled: Array
+    y: Array
+    kept: Array
+    held: Array
+    X_test: Array
+    y_test: Array
+    labels: Array
+    image_shape: tuple[int, ...] | None
+
+
+def _train(candidate: Candidate, settings: dict[str, Any], rows: _Rows, steps: _Steps) -> Trained:
+    """Search a candidate's grid, train its best setting on all rows but the test rows, and test it on these."""
+    began = time.perf_counter()
+    estimator = clone(candidate.estimator).set_params(**settings)
+    estimator.callbacks = steps.start(f"Searching {candidate.title}")
+    search = grid_search(
+        estimator,
+        candidate.grid,
+        rows.scaled[rows.kept],
+        rows.y[rows.kept],
+        validation=(rows.scaled[rows.held], rows.y[rows.held]),
+        on_trial=lambda trial: steps.fit_done(),
+    )
+    steps.start(f"Training {candidate.title}")
+    model = clone(estimator).set_params(**search.best.parameters).fit(rows.scaled, rows.y)
+    steps.fit_done()
+    model.callbacks = None
+    train_accuracy = float(model.score(rows.scaled, rows.y))
+    weights = model.coef_.copy()
+    rows.scaling.fold_into(model)
+    matrix = confusion(rows.y_test, model.predict(rows.X_test), rows.labels)
+    return Trained(
+        key=candidate.key,
+        title=candidate.title,
+        model=model,
+        search=search,
+        train_accuracy=train_accuracy,
+        test_accuracy=matrix.accuracy,
+        seconds=time.perf_counter() - began,
+        history=model.history_,
+        confusion=matrix,
+        weights=weights,
+        templates=None if rows.image_shape is None else weight_templates(weights, rows.image_shape),
     )
 
 
