@@ -75,7 +75,7 @@ def check_gradient(
         numeric = (4 * difference(index, h / 2) - difference(index, h)) / 3
         value = float(analytic[index])
         scale = max(abs(value), abs(numeric), floor)
-        error = abs(value - numeric) / scale if scale > 0 else 0.0
+        error = 0.0 if scale == 0 else abs(value - numeric) / scale
         if error > worst.worst_relative_error or not np.isfinite(error):
             worst = GradientCheck(error, index, value, numeric, len(entries))
     return worst
