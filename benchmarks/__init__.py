@@ -1,0 +1,1 @@
+"""hinge measured against its rivals: `python -m benchmarks` from the repository's root."""
