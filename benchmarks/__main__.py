@@ -1,4 +1,4 @@
-"""python -m benchmarks [PROBLEM …] [--threads N] [--repeat N] [--json FILE] [--quick] [--list]"""
+"""python -m benchmarks [PROBLEM …] [-j N] [--repeat N] [--json FILE] [--quick] [--list]"""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ USAGE_ERROR = 2
 def parser() -> argparse.ArgumentParser:
     arguments = argparse.ArgumentParser(prog="python -m benchmarks", description="Measure hinge and its rivals.")
     arguments.add_argument("problems", nargs="*", metavar="PROBLEM", help="what to measure (default: everything)")
-    arguments.add_argument("--threads", type=_count, help="threads for everyone (default: all cores)")
+    arguments.add_argument("-j", "--threads", type=_count, help="threads for everyone (default: all cores)")
     arguments.add_argument("--repeat", type=_count, default=15, help="rounds (default: 15; fits take a third)")
     arguments.add_argument("--json", type=Path, metavar="FILE", help="write all rounds and the machine to FILE")
     arguments.add_argument("--quick", action="store_true", help="tiny sizes: does it run, not how fast")

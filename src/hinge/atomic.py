@@ -93,10 +93,6 @@ def _explained(path: Path) -> Iterator[None]:
             raise ResourceError(
                 "the disk is full; nothing was kept", where=str(path), remedy="Free some room and run again."
             ) from error
-        if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOTDIR, errno.EEXIST, errno.ENAMETOOLONG):
-            raise UsageError(
-                f"cannot be written ({error.strerror})",
-                where=str(path),
-                remedy="Choose a place you may write to.",
-            ) from error
-        raise
+        raise UsageError(
+            f"cannot be written ({error.strerror})", where=str(path), remedy="Choose a place you may write to."
+        ) from error
