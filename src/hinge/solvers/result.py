@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol, TypeAlias
@@ -14,13 +15,15 @@ from hinge.typing import FloatArray
 class Iteration:
     """One line of a fit's history.
 
-    `objective` is mean loss plus penalty; `passes` counts readings of all rows, gradients and objectives alike.
+    `objective` is mean loss plus penalty; `passes` counts readings of all rows, gradients and objectives alike;
+    `gap` is the certified relative duality gap there, where one was computed.
     """
 
     iteration: int
     passes: float
     seconds: float
     objective: float
+    gap: float = math.inf
 
 
 Callback: TypeAlias = Callable[[Iteration], object]
@@ -29,13 +32,17 @@ Callback: TypeAlias = Callable[[Iteration], object]
 
 @dataclass(frozen=True)
 class SolverResult:
-    """The end of a run: the weights, how they came about and why the run stopped."""
+    """The end of a run: the weights, how they came about, why the run stopped and how far the optimum can be.
+
+    `gap` is a certified bound on (P − P*)/max(P, λ) (see hinge.problems.certificate), infinite where none was computed.
+    """
 
     weights: FloatArray
     objective: float
     n_iter: int
     history: tuple[Iteration, ...]
     stopped: str
+    gap: float = math.inf
 
 
 def notify(callbacks: Sequence[Callback], iteration: Iteration) -> bool:
@@ -53,8 +60,9 @@ class Solver(Protocol):
         *,
         max_iter: int,
         seed: int,
+        tol: float = 0.0,
         start: FloatArray | None = None,
         callbacks: Sequence[Callback] = (),
     ) -> SolverResult:
-        """Minimise the objective from `start`, or from zero."""
+        """Minimise the objective from `start`, or from zero, until the relative duality gap is `tol`."""
         ...
