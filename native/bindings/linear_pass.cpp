@@ -21,6 +21,8 @@ template <class T>
 using FeatureMajor = nb::ndarray<const T, nb::ndim<2>, nb::f_contig, nb::device::cpu>;
 template <class T>
 using FeatureMajorOut = nb::ndarray<T, nb::ndim<2>, nb::f_contig, nb::device::cpu>;
+template <class T>
+using RowCurvature = nb::ndarray<T, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 template <class A>
 using Optional = std::optional<A>;
 
@@ -37,7 +39,8 @@ bool python_wants_to_stop() {
 template <class T, class W, class Out>
 LinearPass<T> make_pass(int kind, bool squared, double margin, ptrdiff_t rows, ptrdiff_t features, const Vector1<std::int32_t>& y,
                         const Optional<Vector1<T>>& weight, const Optional<Vector1<std::int64_t>>& subset, const W& weights,
-                        const Optional<W>& direction, const Out& out, int threads) {
+                        const Optional<W>& direction, const Out& out, int threads,
+                        const Optional<RowCurvature<T>>& row_curvature) {
   const ptrdiff_t C = (ptrdiff_t)weights.shape(0), columns = (ptrdiff_t)weights.shape(1);
   require(kind >= 0 && kind <= 3, "unknown loss");
   require(threads >= 1, "threads must be at least 1");
@@ -51,6 +54,8 @@ LinearPass<T> make_pass(int kind, bool squared, double margin, ptrdiff_t rows, p
   if (subset)
     for (std::size_t k = 0; k < subset->shape(0); ++k)
       require(subset->data()[k] >= 0 && subset->data()[k] < rows, "subset names a row that X does not have");
+  require(!row_curvature || (!direction && (ptrdiff_t)row_curvature->shape(0) == rows),
+          "row_curvature needs one value a row, and no direction");
   const Loss loss{(LossKind)kind, squared, margin};
   require(!direction || loss.has_curvature(), "this loss has no curvature");
   return {loss,
@@ -61,7 +66,8 @@ LinearPass<T> make_pass(int kind, bool squared, double margin, ptrdiff_t rows, p
           columns == features + 1,
           {y.data(), weight ? weight->data() : nullptr, subset ? subset->data() : nullptr,
            subset ? (ptrdiff_t)subset->shape(0) : rows},
-          threads};
+          threads,
+          row_curvature ? row_curvature->data() : nullptr};
 }
 
 template <class F>
@@ -79,9 +85,10 @@ double run(F&& pass) {
 template <class T>
 double dense_pass(int kind, bool squared, double margin, Dense<T> X, Vector1<std::int32_t> y,
                   Optional<Vector1<T>> sample_weight, Optional<Vector1<std::int64_t>> subset, ClassMajor<T> weights,
-                  Optional<ClassMajor<T>> direction, ClassMajorOut<T> out, int threads) {
+                  Optional<ClassMajor<T>> direction, ClassMajorOut<T> out, int threads,
+                  Optional<RowCurvature<T>> row_curvature) {
   const auto pass = make_pass<T>(kind, squared, margin, (ptrdiff_t)X.shape(0), (ptrdiff_t)X.shape(1), y, sample_weight,
-                                 subset, weights, direction, out, threads);
+                                 subset, weights, direction, out, threads, row_curvature);
   const DenseRows<T> rows{X.data(), (ptrdiff_t)X.stride(0), (ptrdiff_t)X.stride(1), (ptrdiff_t)X.shape(1)};
   const Blas& blas = scipy_blas();
   return run([&](Interrupt& interrupt) {
@@ -93,11 +100,12 @@ template <class T, class I>
 double sparse_pass(int kind, bool squared, double margin, Vector1<I> indptr, Vector1<I> indices, Vector1<T> data,
                    ptrdiff_t n_features, Vector1<std::int32_t> y, Optional<Vector1<T>> sample_weight,
                    Optional<Vector1<std::int64_t>> subset, FeatureMajor<T> weights,
-                   Optional<FeatureMajor<T>> direction, FeatureMajorOut<T> out, int threads) {
+                   Optional<FeatureMajor<T>> direction, FeatureMajorOut<T> out, int threads,
+                   Optional<RowCurvature<T>> row_curvature) {
   require(indptr.shape(0) >= 1, "indptr is empty");
   require(indices.shape(0) == data.shape(0), "indices and data differ in length");
   const auto pass = make_pass<T>(kind, squared, margin, (ptrdiff_t)indptr.shape(0) - 1, n_features, y, sample_weight,
-                                 subset, weights, direction, out, threads);
+                                 subset, weights, direction, out, threads, row_curvature);
   const SparseRows<T, I> rows{indptr.data(), indices.data(), data.data(), n_features};
   return run([&](Interrupt& interrupt) {
     return linear_pass(pass, rows, kernels<T>(module_isa()), interrupt, out.data());
@@ -112,7 +120,7 @@ void bind_dense(nb::module_& m) {
   m.def("linear_pass_dense", dense_pass<T>, nb::arg("kind"), nb::arg("squared"), nb::arg("margin"),
         nb::arg("X").noconvert(), nb::arg("y").noconvert(), nb::arg("sample_weight").noconvert().none(),
         nb::arg("subset").noconvert().none(), nb::arg("weights").noconvert(), nb::arg("direction").noconvert().none(),
-        nb::arg("out").noconvert(), nb::arg("threads"), doc);
+        nb::arg("out").noconvert(), nb::arg("threads"), nb::arg("row_curvature").noconvert().none() = nb::none(), doc);
 }
 
 template <class T, class I>
@@ -121,7 +129,7 @@ void bind_sparse(nb::module_& m) {
         nb::arg("indptr").noconvert(), nb::arg("indices").noconvert(), nb::arg("data").noconvert(),
         nb::arg("n_features"), nb::arg("y").noconvert(), nb::arg("sample_weight").noconvert().none(),
         nb::arg("subset").noconvert().none(), nb::arg("weights").noconvert(), nb::arg("direction").noconvert().none(),
-        nb::arg("out").noconvert(), nb::arg("threads"), doc);
+        nb::arg("out").noconvert(), nb::arg("threads"), nb::arg("row_curvature").noconvert().none() = nb::none(), doc);
 }
 
 }  // namespace

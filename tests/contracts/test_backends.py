@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from hinge.ops import CpuBackend, Loss, ReferenceBackend, system_info
+from hinge.ops import CpuBackend, Loss, ReferenceBackend, system_info, vectorized
 
 LOSSES = [Loss("softmax", margin=1.5)] + [
     Loss(kind, squared, 1.5)
@@ -96,6 +96,44 @@ def test_native_and_vectorized_agree_on_larger_problems(loss, form):
         if loss.has_curvature:
             product = native.curvature_product(loss, W, V, subset)
             assert_close(product, reference.curvature_product(loss, W, V, subset), 0 if exact else 1e-10)
+
+
+@pytest.mark.parametrize("loss", LOSSES, ids=name)
+@pytest.mark.parametrize("form", ["dense", "csr"])
+def test_row_curvature_is_the_trace_of_each_rows_second_derivative(loss, form):
+    rng = np.random.default_rng(9)
+    for k in range(40):
+        X, y, v, W, _, C = problem(rng, most_rows=90, most_features=9, most_classes=40, whole=k % 2 == 0)
+        rows = sparse.csr_array(X) if form == "csr" else X
+        subset = rng.permutation(len(y))[: rng.integers(1, len(y) + 1)] if k % 3 == 0 else None
+        visited = slice(None) if subset is None else subset
+        got, want, oracle = np.full(len(y), -1.0), np.full(len(y), -1.0), np.full(len(y), -1.0)
+        NATIVE.bind(rows, y, v, C).loss_and_gradient(loss, W, subset, got)
+        VECTORIZED.bind(X, y, v, C).loss_and_gradient(loss, W, subset, want)
+        scores = X @ W[:, : X.shape[1]].T + (W[:, -1] if W.shape[1] > X.shape[1] else 0)
+        trace = np.zeros(len(y))
+        if loss.has_curvature:  # Σ_c of the c-th entry of D e_c
+            for c in range(C):
+                unit = np.zeros_like(scores)
+                unit[:, c] = 1
+                trace += vectorized.CURVATURES[loss.kind](scores, unit, y, loss)[:, c]
+        oracle[visited] = (trace * (1 if v is None else v))[visited]
+        assert_close(want, oracle, 1e-12)
+        assert_close(got, oracle, 1e-12)
+
+
+@pytest.mark.parametrize("loss", CURVED, ids=name)
+def test_curvature_factors_multiply_as_the_curvature_does(loss):
+    rng = np.random.default_rng(10)
+    for k in range(40):
+        X, y, _, W, V, C = problem(rng, most_rows=30, most_features=4, most_classes=8, whole=k % 2 == 0)
+        S, U = (X @ M[:, : X.shape[1]].T for M in (W, V))
+        parts = vectorized.FACTORS[loss.kind](S, y, loss)
+        product = parts.diagonal * U
+        for sign, factor in ((-1, parts.minus), (1, parts.plus)):
+            if factor is not None:
+                product = product + sign * factor * (factor * U).sum(axis=1, keepdims=True)
+        assert_close(product, vectorized.CURVATURES[loss.kind](S, U, y, loss), 1e-12)
 
 
 @pytest.mark.parametrize("loss", HINGES, ids=name)

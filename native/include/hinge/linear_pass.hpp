@@ -34,6 +34,7 @@ struct LinearPass {
   bool intercept;
   Targets<T> targets;
   int threads;
+  T* row_curvature = nullptr;  // for a gradient: v_i·trace(∂²loss_i/∂s²) of each row, by its number; null: not wanted
 };
 
 // More classes than this are left to GEMM: register tiles would read the weights from outer caches over and over.
@@ -51,6 +52,27 @@ struct BlockBuffers {
   AlignedArray<std::int32_t> y;
   BlockBuffers(ptrdiff_t columns, ptrdiff_t ld) : s(columns * ld), weight(ld), y(ld) {}
 };
+
+// v_i·trace(∂²loss_i/∂s²) of a block's rows, from their residuals: softmax has v·(1 − Σp²) with r = v·(p − e_y), a squared
+// hinge 2 for each class that pulls, and 2 more for the true class that it pulls against. Plain hinges are flat.
+template <class T>
+void add_row_curvature(const LinearPass<T>& pass, const T* r, ptrdiff_t ld, ptrdiff_t start, ptrdiff_t n,
+                       const std::int32_t* y, const T* weight) {
+  const bool softmax = pass.loss.kind == LossKind::softmax;
+  const T per_pull = pass.loss.squared ? (pass.loss.kind == LossKind::one_vs_rest ? T(2) : T(4)) : T(0);
+  for (ptrdiff_t i = 0; i < n; ++i) {
+    T sum = 0;
+    for (ptrdiff_t c = 0; c < pass.C; ++c) {
+      const T slope = r[c * ld + i];
+      if (softmax)
+        sum += slope * slope;
+      else
+        sum += slope != 0 && (c != y[i] || pass.loss.kind == LossKind::one_vs_rest) ? per_pull * weight[i] : T(0);
+    }
+    if (softmax) sum = weight[i] > 0 ? std::max(T(0), -sum / weight[i] - 2 * r[y[i] * ld + i]) : T(0);
+    pass.row_curvature[pass.targets.row(start + i)] = sum;
+  }
+}
 
 // The rows of one thread, block by block.
 template <class T, class Worker>
@@ -78,6 +100,8 @@ double run_worker(const LinearPass<T>& pass, const Kernels<T>& kernels, Worker& 
       kernels.curvature(pass.loss, s.data(), r, ld, n, C, y.data(), weight.data());
     else
       loss += kernels.residual(pass.loss, r, ld, n, C, y.data(), weight.data());
+    if (!curved && pass.row_curvature != nullptr)
+      add_row_curvature(pass, r, ld, start, n, y.data(), weight.data());
     worker.accumulate(n, r, ld);
     if (pass.intercept)
       for (ptrdiff_t c = 0; c < C; ++c)

@@ -41,10 +41,14 @@ class CpuPasses:
         return np.zeros(shape, dtype=self.dtype, order="F" if self._sparse else "C")
 
     def loss_and_gradient(
-        self, loss: Loss, weights: FloatArray, subset: Array | None = None
+        self,
+        loss: Loss,
+        weights: FloatArray,
+        subset: Array | None = None,
+        row_curvature: FloatArray | None = None,
     ) -> tuple[float, FloatArray]:
         """Return Σ vᵢ·loss(W xᵢ, yᵢ) and its gradient, reading the rows once."""
-        return self._run(loss, weights, None, subset)
+        return self._run(loss, weights, None, subset, row_curvature)
 
     def curvature_product(
         self, loss: Loss, weights: FloatArray, direction: FloatArray, subset: Array | None = None
@@ -54,8 +58,18 @@ class CpuPasses:
             raise UsageError("a plain hinge has no curvature", remedy="Use its squared form, or softmax.")
         return self._run(loss, weights, direction, subset)[1]
 
+    def rows(self, subset: Array) -> tuple[Rows, Codes, FloatArray]:
+        """Return these rows, their labels and their weights."""
+        weight = np.ones(len(subset), self.dtype) if self._sample_weight is None else self._sample_weight[subset]
+        return self._X[subset], self._y[subset], weight
+
     def _run(
-        self, loss: Loss, weights: FloatArray, direction: FloatArray | None, subset: Array | None
+        self,
+        loss: Loss,
+        weights: FloatArray,
+        direction: FloatArray | None,
+        subset: Array | None,
+        row_curvature: FloatArray | None = None,
     ) -> tuple[float, FloatArray]:
         order: Any = "F" if self._sparse else "C"
         weights = np.asarray(weights, dtype=self.dtype, order=order)
@@ -65,7 +79,7 @@ class CpuPasses:
             subset = np.ascontiguousarray(subset, dtype=np.int64)
         out: FloatArray = np.empty(weights.shape, dtype=self.dtype, order=order)
         kind = LOSS_KINDS.index(loss.kind)
-        rest = (self._y, self._sample_weight, subset, weights, direction, out, self._threads)
+        rest = (self._y, self._sample_weight, subset, weights, direction, out, self._threads, row_curvature)
         if self._sparse:
             X = self._X
             value = _native.linear_pass_sparse(

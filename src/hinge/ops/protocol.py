@@ -64,9 +64,20 @@ class LinearPasses(Protocol):
         ...
 
     def loss_and_gradient(
-        self, loss: Loss, weights: FloatArray, subset: Array | None = None
+        self,
+        loss: Loss,
+        weights: FloatArray,
+        subset: Array | None = None,
+        row_curvature: FloatArray | None = None,
     ) -> tuple[float, FloatArray]:
-        """Return Σ vᵢ·loss(W xᵢ, yᵢ) over the rows, or over those that `subset` names, and its gradient in W."""
+        """Return Σ vᵢ·loss(W xᵢ, yᵢ) over the rows, or over those that `subset` names, and its gradient in W.
+
+        `row_curvature`, if given, receives vᵢ·trace(∂²lossᵢ/∂s²) of each of these rows: how much a row bends the sum.
+        """
+        ...
+
+    def rows(self, subset: Array) -> tuple[Rows, Codes, FloatArray]:
+        """Return these rows, their labels and their weights, as they are stored."""
         ...
 
     def curvature_product(

@@ -42,9 +42,25 @@ class _ReferencePasses(ABC):
             return self.X, self.y, self.sample_weight
         return self.X[subset], self.y[subset], self.sample_weight[subset]
 
-    @abstractmethod
+    def rows(self, subset: Array) -> tuple[Rows, Codes, FloatArray]:
+        return self.X[subset], self.y[subset], self.sample_weight[subset]
+
     def loss_and_gradient(
-        self, loss: Loss, weights: FloatArray, subset: Array | None = None
+        self,
+        loss: Loss,
+        weights: FloatArray,
+        subset: Array | None = None,
+        row_curvature: FloatArray | None = None,
+    ) -> tuple[float, FloatArray]:
+        X, y, v = self._select(subset)
+        if row_curvature is not None:
+            bend = vectorized.FACTORS[loss.kind](_scores(X, weights), y, loss).trace() if loss.has_curvature else 0
+            row_curvature[slice(None) if subset is None else subset] = v * bend
+        return self._sums(loss, weights, X, y, v)
+
+    @abstractmethod
+    def _sums(
+        self, loss: Loss, weights: FloatArray, X: Rows, y: Codes, v: FloatArray
     ) -> tuple[float, FloatArray]: ...
 
     def curvature_product(
@@ -58,20 +74,18 @@ class _ReferencePasses(ABC):
 
 @final
 class _VectorizedPasses(_ReferencePasses):
-    def loss_and_gradient(
-        self, loss: Loss, weights: FloatArray, subset: Array | None = None
+    def _sums(
+        self, loss: Loss, weights: FloatArray, X: Rows, y: Codes, v: FloatArray
     ) -> tuple[float, FloatArray]:
-        X, y, v = self._select(subset)
         value, slope = vectorized.LOSSES[loss.kind](_scores(X, weights), y, loss)
         return float(np.sum(v * value, dtype=np.float64)), _gradient(X, v[:, None] * slope, weights)
 
 
 @final
 class _LoopPasses(_ReferencePasses):
-    def loss_and_gradient(
-        self, loss: Loss, weights: FloatArray, subset: Array | None = None
+    def _sums(
+        self, loss: Loss, weights: FloatArray, X: Rows, y: Codes, v: FloatArray
     ) -> tuple[float, FloatArray]:
-        X, y, v = self._select(subset)
         dense = X.toarray() if sparse.issparse(X) else X
         return loops.loss_and_gradient(loss, weights, dense, y.tolist(), v.tolist())
 

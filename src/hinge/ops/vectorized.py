@@ -7,6 +7,7 @@ This is the reference that tests hold the native kernels against.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -114,6 +115,56 @@ def one_vs_rest_curvature(S: FloatArray, U: FloatArray, y: Codes, loss: Loss) ->
     return product
 
 
+@dataclass(frozen=True)
+class CurvatureFactors:
+    """∂²loss/∂scores² of each row in parts: diag(dᵢ) − mᵢ mᵢᵀ + pᵢ pᵢᵀ; all N×C, and None where a loss has no such part."""
+
+    diagonal: FloatArray
+    minus: FloatArray | None = None
+    plus: FloatArray | None = None
+
+    def trace(self) -> FloatArray:
+        """Return the trace of each row's matrix."""
+        total: FloatArray = self.diagonal.sum(axis=1)
+        if self.minus is not None:
+            total = total - np.square(self.minus).sum(axis=1)
+        return total if self.plus is None else total + np.square(self.plus).sum(axis=1)
+
+
+def softmax_factors(S: FloatArray, y: Codes, loss: Loss) -> CurvatureFactors:
+    """diag p − p pᵀ"""
+    p = softmax(S)
+    return CurvatureFactors(p, minus=p)
+
+
+def weston_watkins_factors(S: FloatArray, y: Codes, loss: Loss) -> CurvatureFactors:
+    """2·[diag a + |a| e_y e_yᵀ − a e_yᵀ − e_y aᵀ] with a marking the classes within the margin.
+
+    The last two are ½·(a − e_y)(a − e_y)ᵀ − ½·(a + e_y)(a + e_y)ᵀ.
+    """
+    rows = np.arange(len(y))
+    a = (loss.margin + S - S[rows, y][:, None] > 0).astype(S.dtype)
+    a[rows, y] = 0
+    own = one_hot(y, S.shape[1], S.dtype.type)
+    return CurvatureFactors(2 * a + 2 * a.sum(axis=1, keepdims=True) * own, minus=a + own, plus=a - own)
+
+
+def crammer_singer_factors(S: FloatArray, y: Codes, loss: Loss) -> CurvatureFactors:
+    """2·(e_r − e_y)(e_r − e_y)ᵀ for the strongest rival r, where it is within the margin"""
+    rows, rival = np.arange(len(y)), strongest_rival(S, y)
+    active = np.sqrt(2 * (loss.margin + S[rows, rival] - S[rows, y] > 0)).astype(S.dtype)
+    pull = np.zeros_like(S)
+    pull[rows, rival] = active
+    pull[rows, y] = -active
+    return CurvatureFactors(np.zeros_like(S), plus=pull)
+
+
+def one_vs_rest_factors(S: FloatArray, y: Codes, loss: Loss) -> CurvatureFactors:
+    """2·diag a"""
+    sign = 1 - 2 * one_hot(y, S.shape[1], S.dtype.type)
+    return CurvatureFactors(2 * (loss.margin + sign * S > 0).astype(S.dtype))
+
+
 LOSSES: dict[str, Callable[[FloatArray, Codes, Loss], tuple[FloatArray, FloatArray]]] = {
     "softmax": softmax_loss,
     "weston_watkins": weston_watkins_loss,
@@ -126,4 +177,11 @@ CURVATURES: dict[str, Callable[[FloatArray, FloatArray, Codes, Loss], FloatArray
     "weston_watkins": weston_watkins_curvature,
     "crammer_singer": crammer_singer_curvature,
     "one_vs_rest": one_vs_rest_curvature,
+}
+
+FACTORS: dict[str, Callable[[FloatArray, Codes, Loss], CurvatureFactors]] = {
+    "softmax": softmax_factors,
+    "weston_watkins": weston_watkins_factors,
+    "crammer_singer": crammer_singer_factors,
+    "one_vs_rest": one_vs_rest_factors,
 }
