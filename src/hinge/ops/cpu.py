@@ -27,13 +27,14 @@ class CpuPasses:
         self.n_rows, self.n_features = (int(size) for size in X.shape)
         self.n_classes = n_classes
         self.dtype: type = X.dtype.type
-        self._threads = threads
+        self.threads = threads
         self._y = np.ascontiguousarray(y, dtype=np.int32)
         self._sample_weight = None if sample_weight is None else np.ascontiguousarray(sample_weight, dtype=self.dtype)
         if self.n_rows and not 0 <= int(self._y.min()) <= int(self._y.max()) < n_classes:
             raise DataError(f"a label code is not below {n_classes}", where="y")
         self._sparse = sparse.issparse(X)
         self._X: Any = _checked_csr(X) if self._sparse else X
+        self.n_values = len(self._X.data) if self._sparse else self.n_rows * self.n_features
 
     def zero_weights(self, *, intercept: bool) -> FloatArray:
         """Return C×(D + intercept) zeros: class-major for dense rows, feature-major for sparse ones."""
@@ -79,7 +80,7 @@ class CpuPasses:
             subset = np.ascontiguousarray(subset, dtype=np.int64)
         out: FloatArray = np.empty(weights.shape, dtype=self.dtype, order=order)
         kind = LOSS_KINDS.index(loss.kind)
-        rest = (self._y, self._sample_weight, subset, weights, direction, out, self._threads, row_curvature)
+        rest = (self._y, self._sample_weight, subset, weights, direction, out, self.threads, row_curvature)
         if self._sparse:
             X = self._X
             value = _native.linear_pass_sparse(
@@ -87,7 +88,7 @@ class CpuPasses:
             )
         else:
             columns = self.n_classes * (1 if direction is None else 2)
-            with _single_threaded_blas(columns):
+            with single_threaded_blas() if columns > MOST_TILED_COLUMNS else nullcontext():
                 value = _native.linear_pass_dense(kind, loss.squared, loss.margin, self._X, *rest)
         return value, out
 
@@ -117,10 +118,8 @@ def _blas_controller() -> Any:
     return ThreadpoolController()
 
 
-def _single_threaded_blas(columns: int) -> AbstractContextManager[object]:
-    """Keep BLAS to one thread while our own threads call it."""
-    if columns <= MOST_TILED_COLUMNS:
-        return nullcontext()
+def single_threaded_blas() -> AbstractContextManager[object]:
+    """Keep BLAS to one thread while our own threads call it, or wait for cores that its idle threads would burn."""
     manager: AbstractContextManager[object] = _blas_controller().limit(limits=1, user_api="blas")
     return manager
 

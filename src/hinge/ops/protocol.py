@@ -55,6 +55,16 @@ class LinearPasses(Protocol):
         ...
 
     @property
+    def n_values(self) -> int:
+        """How many values of X are stored: N·D, or the non-zeros."""
+        ...
+
+    @property
+    def threads(self) -> int:
+        """How many threads may be used."""
+        ...
+
+    @property
     def dtype(self) -> type:
         """The floating type of rows, weights and gradients."""
         ...

@@ -20,6 +20,11 @@ class _ReferencePasses(ABC):
     y: Codes
     sample_weight: FloatArray
     n_classes: int
+    threads: ClassVar[int] = 1
+
+    @property
+    def n_values(self) -> int:
+        return int(self.X.size)
 
     @property
     def n_rows(self) -> int:

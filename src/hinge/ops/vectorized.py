@@ -117,18 +117,22 @@ def one_vs_rest_curvature(S: FloatArray, U: FloatArray, y: Codes, loss: Loss) ->
 
 @dataclass(frozen=True)
 class CurvatureFactors:
-    """∂²loss/∂scores² of each row in parts: diag(dᵢ) − mᵢ mᵢᵀ + pᵢ pᵢᵀ; all N×C, and None where a loss has no such part."""
+    """∂²loss/∂scores² of each row in parts: diag(dᵢ) − mᵢ mᵢᵀ + pᵢ pᵢᵀ; all N×C, None where there is none."""
 
     diagonal: FloatArray
     minus: FloatArray | None = None
     plus: FloatArray | None = None
 
+    def squares(self) -> list[tuple[int, FloatArray]]:
+        """Return the rank-one parts that there are, with their signs."""
+        return [(sign, f) for sign, f in ((-1, self.minus), (1, self.plus)) if f is not None]
+
     def trace(self) -> FloatArray:
         """Return the trace of each row's matrix."""
         total: FloatArray = self.diagonal.sum(axis=1)
-        if self.minus is not None:
-            total = total - np.square(self.minus).sum(axis=1)
-        return total if self.plus is None else total + np.square(self.plus).sum(axis=1)
+        for sign, factor in self.squares():
+            total = total + sign * np.square(factor).sum(axis=1)
+        return total
 
 
 def softmax_factors(S: FloatArray, y: Codes, loss: Loss) -> CurvatureFactors:

@@ -26,6 +26,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from hinge.ops import Loss
+from hinge.ops.vectorized import softmax
 from hinge.typing import Array, FloatArray
 
 
@@ -39,30 +40,36 @@ class ClassMeans:
 
 @dataclass(frozen=True)
 class DualPoint:
-    """A dual point u in sums: −mean loss*(u), G (C×D) and, with intercepts, g (C), all in float64."""
+    """A dual point u in sums: −mean loss*(u), G (C×D) and, with intercepts, g (C), all in float64.
+
+    `mean_scores`, where known, are the scores of each class's mean row, one column a class.
+    """
 
     value: float
     gradient: Array
     drift: Array | None
+    mean_scores: Array | None = None
 
 
-def slopes_as_dual_point(mean_loss: float, gradient: FloatArray, weights: FloatArray, n_features: int) -> DualPoint:
-    """Return the slopes of a bent (or smoothed) loss at `weights` as a dual point; `gradient` is the losses' alone."""
+def slopes_as_dual_point(
+    mean_loss: float, gradient: FloatArray, weights: FloatArray, means: ClassMeans | None
+) -> DualPoint:
+    """Return the slopes of a loss at `weights` as a dual point; `gradient` is that of the losses alone."""
     gradient, weights = gradient.astype(np.float64), weights.astype(np.float64)
     value = mean_loss - float(np.vdot(gradient, weights))
-    drift = gradient[:, n_features] if gradient.shape[1] > n_features else None
-    return DualPoint(value, gradient[:, :n_features], drift)
+    if means is None:
+        return DualPoint(value, gradient, None)
+    mean_scores = weights[:, :-1] @ (means.rows / means.shares[:, None]).T + weights[:, -1:]
+    return DualPoint(value, gradient[:, :-1], gradient[:, -1], mean_scores)
 
 
 def lower_bound(loss: Loss, l2: float, point: DualPoint, means: ClassMeans | None) -> float:
-    """Return D at the point, repaired if it has a drift: P* is at least this. −∞ where no repair is possible."""
+    """Return D at the point, repaired if it has a drift: P* is at least this."""
     if point.drift is None or not np.any(point.drift):
         return point.value - _half_square(point.gradient, l2)
     if means is None:
         raise ValueError("a drift needs the means of the classes")
-    share, slopes, value = _repair(loss, point.drift, means.shares)
-    if not share < 1:
-        return -math.inf
+    share, slopes, value = _repair(loss, point, means.shares)
     mixed = (1 - share) * point.gradient + share * (slopes @ means.rows)
     return (1 - share) * point.value + share * value - _half_square(mixed, l2)
 
@@ -81,39 +88,52 @@ def _half_square(gradient: Array, l2: float) -> float:
     return float(np.vdot(gradient, gradient)) / (2 * l2)
 
 
-def _repair(loss: Loss, drift: Array, shares: Array) -> tuple[float, Array, float]:
+def _repair(loss: Loss, point: DualPoint, shares: Array) -> tuple[float, Array, float]:
     """Return t, the slopes u' of each class (C×C, one column a class) and −mean loss*(u')."""
-    if loss.kind != "one_vs_rest":
-        drift = drift - drift.mean()  # slopes of score differences add up to 0; only rounding says otherwise
-    size = np.abs(drift)
+    assert point.drift is not None
     if loss.kind == "softmax":
-        # u'_y = q − e_y for a distribution q, at most twice and at least half as likely as the classes are.
-        t = float(np.max(size / (size + shares / 2)))
-        q = shares - (1 - t) / t * drift
-        if t >= 1 or np.any(q <= 0):
-            return 1.0, np.empty(0), 0.0
-        q /= q.sum()
-        return t, q[:, None] - np.eye(len(q)), -float(q @ np.log(q))
+        return _repair_softmax(point.drift - point.drift.mean(), shares, point.mean_scores)
     if loss.kind == "one_vs_rest":
         # A class with too little slope takes it from all other rows, one with too much from its own.
-        room = np.where(drift > 0, shares, 1 - shares)
-        largest = float(np.max(size / room))
-        t = largest / (1 + largest)
-        pull = (1 - t) / t * drift
-        own, others = np.maximum(pull, 0) / shares, np.maximum(-pull, 0) / (1 - shares)
-        paid = np.where(np.eye(len(shares), dtype=bool), own[:, None], others[:, None])
+        drift = point.drift
+        largest = float(np.max(np.abs(drift) / np.where(drift > 0, shares, 1 - shares)))
+        own, others = np.maximum(drift, 0) / shares, np.maximum(-drift, 0) / (1 - shares)
+        paid = np.where(np.eye(len(shares), dtype=bool), own[:, None], others[:, None]) / largest
         slopes = np.where(np.eye(len(shares), dtype=bool), -paid, paid)
     else:
         # Classes with too much slope give to those with too little: u'_y = Σ_c a_c (e_c − e_y).
-        largest = float(np.max(np.maximum(drift, 0) / shares))
-        t = largest / (1 + largest)
-        pull = (1 - t) / t * drift
-        taken, given = np.maximum(pull, 0), np.maximum(-pull, 0)
-        paid = np.outer(given / given.sum(), taken / shares)
+        drift = point.drift - point.drift.mean()
+        taken, given = np.maximum(drift, 0) / shares, np.maximum(-drift, 0)
+        if not given.any():
+            return 0.0, np.zeros((len(shares), len(shares))), 0.0
+        largest = float(taken.max())
+        paid = np.outer(given / given.sum(), taken / largest)
         slopes = paid - np.diag(paid.sum(axis=0))
         if loss.kind == "crammer_singer":
             paid = paid.sum(axis=0, keepdims=True)
-    if not loss.squared and paid.max() > 1 + 1e-12:
-        return 1.0, slopes, 0.0
     gained = loss.margin * paid - (paid**2 / 4 if loss.squared else 0)
-    return t, slopes, float(gained.sum(axis=0) @ shares)
+    return largest / (1 + largest), slopes, float(gained.sum(axis=0) @ shares)
+
+
+def _repair_softmax(drift: Array, shares: Array, scores: Array | None) -> tuple[float, Array, float]:
+    """u'_y = q_y − e_y with q_y the probabilities of class y's mean row, its scores shifted by intercepts θ such that the
+    classes' total comes out right: a softmax regression of C rows in θ alone, by Newton's method.
+    """
+    size = np.abs(drift)
+    t = float(np.max(size / (size + 0.7 * shares)))
+    wanted = shares - (1 - t) / t * drift
+    scores = np.zeros((len(shares), len(shares))) if scores is None else scores
+    theta = np.log(wanted)
+    for _ in range(60):
+        q = softmax((scores + theta[:, None]).T).T
+        excess = q @ shares - wanted
+        if np.abs(excess).max() <= 1e-15:
+            break
+        H = np.diag(q @ shares) - (q * shares) @ q.T
+        step = np.linalg.pinv(H, rcond=1e-13, hermitian=True) @ excess
+        theta -= step / max(1.0, float(np.abs(step).max()))
+    if np.abs(excess).max() > 1e-12 * wanted.min():
+        q = np.repeat(wanted[:, None], len(shares), axis=1)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        entropy = -np.where(q > 0, q * np.log(q), 0.0).sum(axis=0)
+    return t, q - np.eye(len(q)), float(entropy @ shares)

@@ -14,6 +14,7 @@ from typing import final
 import numpy as np
 
 from hinge.ops import Backend, LinearPasses, Loss
+from hinge.problems.certificate import ClassMeans, lower_bound, relative_gap, slopes_as_dual_point
 from hinge.typing import Array, Codes, FloatArray, Rows
 
 
@@ -23,6 +24,16 @@ class Curvature:
 
     largest: float
     single_row: float
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """P, ∂P, and the mean loss and its gradient without the penalty."""
+
+    value: float
+    gradient: Array
+    mean_loss: float
+    loss_gradient: Array
 
 
 @final
@@ -51,6 +62,36 @@ class LinearObjective:
         value, gradient = self.passes.loss_and_gradient(self.loss, weights)
         gradient /= self.total_weight
         return value / self.total_weight + self._add_penalty(weights, gradient), gradient
+
+    def evaluate(self, weights: FloatArray, row_curvature: FloatArray | None = None) -> Evaluation:
+        """Return P and its parts in float64: one pass over the rows."""
+        value, gradient = self.passes.loss_and_gradient(self.loss, weights, row_curvature=row_curvature)
+        mean_loss, mean_gradient = value / self.total_weight, gradient.astype(np.float64) / self.total_weight
+        if self.loss.kind != "one_vs_rest":  # a loss of score differences does not see what all classes share
+            mean_gradient -= mean_gradient.mean(axis=0)
+        D = self.passes.n_features
+        total = mean_gradient.copy()
+        total[:, :D] += self.l2 * weights[:, :D]
+        penalty = 0.5 * self.l2 * float(np.sum(np.square(weights[:, :D], dtype=np.float64)))
+        return Evaluation(mean_loss + penalty, total, mean_loss, mean_gradient)
+
+    def class_means(self) -> ClassMeans:
+        """Return each class's share and mean row: one pass.
+
+        At scores of −2 a one-vs-rest hinge of margin 1 has slope −1 at the true class and 0 elsewhere.
+        """
+        zero = self.passes.zero_weights(intercept=True)
+        zero[:, self.passes.n_features] = -2
+        gradient = self.passes.loss_and_gradient(Loss("one_vs_rest"), zero)[1].astype(np.float64) / -self.total_weight
+        return ClassMeans(gradient[:, self.passes.n_features], gradient[:, : self.passes.n_features])
+
+    def gap(self, weights: FloatArray, evaluation: Evaluation, means: ClassMeans | None) -> float:
+        """Return the certified relative duality gap at `weights`, infinite for a loss whose slopes are no dual point.
+
+        `means` are needed if there are intercepts.
+        """
+        point = slopes_as_dual_point(evaluation.mean_loss, evaluation.loss_gradient, weights, means)
+        return relative_gap(evaluation.value, lower_bound(self.loss, self.l2, point, means), self.l2)
 
     def batch_value_and_gradient(self, weights: FloatArray, rows: Array) -> tuple[float, FloatArray]:
         """Return an unbiased estimate of P and ∂P from rows that were drawn in proportion to their weights."""
