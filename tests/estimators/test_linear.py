@@ -194,9 +194,9 @@ def test_partial_fit_learns_from_a_stream(digits):
 def test_partial_fit_goes_on_from_a_fit(blobs):
     X, y = blobs
     model = SoftmaxRegression(random_state=0).fit(X, y)
-    before = model.score(X, y)
+    before, iterations = model.score(X, y), model.n_iter_
     model.partial_fit(X, y)
-    assert model.n_iter_ == 101
+    assert model.n_iter_ == iterations + 1
     assert model.score(X, y) >= before - 0.02
 
 
@@ -340,6 +340,7 @@ def test_a_rate_that_is_too_high_ends_in_an_error_that_says_so(blobs):
     ],
     ids=["zeros", "constant columns", "tiny", "huge duplicates"],
 )
+@pytest.mark.filterwarnings("ignore:The fit ended")  # no float64 gradient of 1e100 can prove a gap
 def test_rows_that_tell_nothing_give_a_finite_model(X):
     y = np.arange(20) % 3
     for model in (LinearSVM(), SoftmaxRegression(), LinearSVM(loss="squared_hinge", solver=solvers.GradientDescent())):

@@ -149,7 +149,7 @@ def test_history(make_objective):
     assert [line.passes for line in told] == [7, 8, 9, 10]  # six of them for the rate
     assert all(np.diff([line.seconds for line in told]) >= 0)
     assert told[-1].objective < told[0].objective
-    assert (result.n_iter, result.stopped) == (4, "all epochs done")
+    assert (result.n_iter, result.stopped) == (4, "all iterations done")
     without = SGD(batch_size=50, learning_rate=0.1).minimize(objective, max_iter=2, seed=0)
     assert [line.passes for line in without.history] == [1, 2]
 

@@ -9,6 +9,7 @@ score differences see only w, and ‖(−w/2, w/2)‖² is half of ‖w‖². Al
 
 from __future__ import annotations
 
+import warnings
 from abc import abstractmethod
 from collections.abc import Sequence
 from typing import Any, Self, final
@@ -16,6 +17,7 @@ from typing import Any, Self, final
 import numpy as np
 from scipy import sparse
 from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
@@ -28,17 +30,19 @@ from hinge.estimators.validation import (
     checked_weights,
     class_codes,
     require_two_classes,
+    require_weight_in_each_class,
 )
 from hinge.ops import CpuBackend, Loss
 from hinge.ops.vectorized import softmax
 from hinge.problems.objective import LinearObjective, bind_objective
-from hinge.solvers.result import Callback, Iteration, Solver
+from hinge.solvers.choice import SOLVER_NAMES, named_solver
+from hinge.solvers.result import ENDED, INTERRUPTED, STUCK, Callback, Iteration, Solver, SolverResult, print_iteration
 from hinge.solvers.sgd import SGD, State, run_epoch, start_state
 from hinge.typing import Array, Codes, FloatArray, Rows
 
 
 def _takes_stochastic_steps(estimator: Any) -> bool:
-    if isinstance(estimator.solver, SGD) or estimator.solver == "auto":
+    if isinstance(estimator.solver, SGD) or estimator.solver in ("auto", "sgd"):
         return True
     raise AttributeError(
         f"partial_fit takes stochastic steps and solver={estimator.solver!r} does not; "
@@ -66,19 +70,29 @@ class _LinearClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         start = self._warm_weights(classes, X.shape[1]) if self.warm_start else None
         self.classes_ = classes
         objective = self._objective(X, y, sample_weight)
-        result = self._solver().minimize(
+        require_weight_in_each_class(y, classes, objective.row_weight)
+        solver = self._solver(objective)
+        limit = solver.default_iterations if self.max_iter is None else self.max_iter
+        result = solver.minimize(
             objective,
-            max_iter=self.max_iter,
+            max_iter=limit,
             seed=self._seed(),
+            tol=self.tol,
             start=start,
             callbacks=self._callbacks(),
         )
         self._publish(result.weights, objective)
         self._seen_weight = objective.total_weight
         self.objective_ = result.objective
+        self.duality_gap_ = result.gap
+        self.converged_ = bool(result.gap <= self.tol)
         self.n_iter_ = result.n_iter
         self.history_ = result.history
         self._stream: State | None = None
+        if result.stopped == INTERRUPTED:
+            raise KeyboardInterrupt
+        if solver.certifies and not self.converged_ and result.stopped != ENDED:
+            _warn_of_the_gap(result, self.tol)
         return self
 
     @available_if(_takes_stochastic_steps)  # type: ignore[untyped-decorator]
@@ -93,7 +107,7 @@ class _LinearClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self._check_parameters()
         self._name_classes(classes, begun)
         objective = self._objective(X, y, sample_weight, seen=self._seen_weight if begun else 0.0)
-        options = SGD(average=True) if self.solver == "auto" else self.solver
+        options = self.solver if isinstance(self.solver, SGD) else SGD(average=True)
         state: State | None = getattr(self, "_stream", None)
         if state is None:
             start = self._warm_weights(self.classes_, X.shape[1])
@@ -155,7 +169,8 @@ class _LinearClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             n_classes,
             loss=self._loss(n_classes),
             l2=2 * l2 if n_classes == 2 else l2,
-            intercept=self.fit_intercept,
+            intercept=bool(self.fit_intercept),
+            penalize_intercept=self.fit_intercept == "penalized",
         )
 
     def _class_weights(self, codes: Codes, sample_weight: FloatArray | None) -> Array:
@@ -195,18 +210,13 @@ class _LinearClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         rows: FloatArray = np.hstack(columns)
         return np.concatenate([-rows / 2, rows / 2]) if len(classes) == 2 else rows
 
-    def _solver(self) -> Solver:
+    def _solver(self, objective: LinearObjective) -> Solver:
         if isinstance(self.solver, str):
-            if self.solver != "auto":
-                raise UsageError(
-                    f"solver={self.solver!r}",
-                    remedy="Use 'auto', or an object such as hinge.solvers.SGD() or GradientDescent().",
-                )
-            return SGD()
+            return named_solver(self.solver, objective)
         if not hasattr(self.solver, "minimize"):
             raise UsageError(
                 f"solver={self.solver!r} is not a solver",
-                remedy="Use 'auto' or for example hinge.solvers.SGD().",
+                remedy=f"Use one of {', '.join(map(repr, SOLVER_NAMES))}, or an object such as hinge.solvers.SGD().",
             )
         solver: Solver = self.solver
         return solver
@@ -215,9 +225,9 @@ class _LinearClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
 
     def _callbacks(self) -> Sequence[Callback]:
-        if self.callbacks is None:
-            return ()
-        return (self.callbacks,) if callable(self.callbacks) else tuple(self.callbacks)
+        given = () if self.callbacks is None else self.callbacks
+        told = (given,) if callable(given) else tuple(given)
+        return (*told, print_iteration) if self.verbose else told
 
     def _check_parameters(self) -> None:
         if self.reg is None:
@@ -226,8 +236,28 @@ class _LinearClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             if self.C != 1.0:
                 raise UsageError("both C and reg are given", remedy="Give one: C = 1/(2·reg·N).")
             _require_positive("reg", self.reg)
-        if self.max_iter != int(self.max_iter) or self.max_iter < 1:
-            raise UsageError(f"max_iter={self.max_iter!r}", remedy="Use a whole number of epochs, at least 1.")
+        if self.max_iter is not None and (self.max_iter != int(self.max_iter) or self.max_iter < 1):
+            raise UsageError(
+                f"max_iter={self.max_iter!r}", remedy="Use a whole number of iterations, at least 1, or None."
+            )
+        if isinstance(self.tol, str) or not 0 <= self.tol < np.inf:
+            raise UsageError(f"tol={self.tol!r}", remedy="Use a relative duality gap such as 1e-4.")
+        if self.fit_intercept not in (True, False, "penalized"):
+            raise UsageError(f"fit_intercept={self.fit_intercept!r}", remedy="Use True, False or 'penalized'.")
+
+
+def _warn_of_the_gap(result: SolverResult, tol: float) -> None:
+    remedy = (
+        "Pass float64 rows, scale the columns, or raise tol or reg."
+        if result.stopped == STUCK
+        else "Raise max_iter, scale the columns, or raise tol."
+    )
+    warnings.warn(
+        f"The fit ended after {result.n_iter} iterations ({result.stopped}) with a relative duality gap of "
+        f"{result.gap:.2g}, above tol={tol:g}. {remedy}",
+        ConvergenceWarning,
+        stacklevel=3,
+    )
 
 
 def _require_positive(name: str, value: Any) -> None:
@@ -269,19 +299,24 @@ class LinearSVM(_LinearClassifier):
         against all others. With two classes they are the same machine.
     margin : float, default=1.0
         The Δ of max(0, Δ + s_c − s_y).
-    fit_intercept : bool, default=True
+    fit_intercept : bool or "penalized", default=True
+        Intercepts cost nothing unless "penalized", as if rows had a column of ones.
     class_weight : "balanced", dict or None, default=None
-    solver : "auto" or a solver object, default="auto"
-        "auto" is `solvers.SGD()`, with the rate set from the data's curvature. A solver object carries its own options.
-    max_iter : int, default=100
-        Epochs, or iterations of a full-batch solver.
+    solver : "auto", "lbfgs", "sgd", "gradient_descent" or a solver object, default="auto"
+        "auto" picks by loss, shape and sparsity (docs/algorithms/solver_choice.md). An object carries its own options.
+    tol : float, default=1e-4
+        Relative duality gap at which a fit is done; a fit that stops above it says so in a `ConvergenceWarning`.
+    max_iter : int or None, default=None
+        Iterations, or epochs of a stochastic solver; None means the solver's own limit.
     random_state : int, RandomState or None, default=None
     n_jobs : int or None, default=None
         Threads; None means all that the process may use.
     warm_start : bool, default=False
         Start from the last solution.
     callbacks : callable, sequence of callables or None, default=None
-        Called with a `solvers.Iteration` after each epoch; one that returns True ends the fit.
+        Called with a `solvers.Iteration` after each iteration; one that returns True ends the fit.
+    verbose : int, default=0
+        1 prints each iteration's pass, time, objective and gap to stderr.
 
     Attributes
     ----------
@@ -289,8 +324,10 @@ class LinearSVM(_LinearClassifier):
     intercept_ : (n_classes,) or (1,)
     classes_ : sorted labels
     objective_ : mean loss + penalty at the solution; with two classes, of the two-column form
-    history_ : tuple of `solvers.Iteration`
-    n_iter_ : epochs done
+    duality_gap_ : certified bound on (objective_ − optimum) / optimum
+    converged_ : whether duality_gap_ ≤ tol
+    history_ : tuple of `solvers.Iteration`: passes over the rows, seconds, objective, gap
+    n_iter_ : iterations done
     n_features_in_, feature_names_in_ : as in scikit-learn
     """
 
@@ -302,14 +339,16 @@ class LinearSVM(_LinearClassifier):
         loss: str = "hinge",
         multi_class: str = "weston_watkins",
         margin: float = 1.0,
-        fit_intercept: bool = True,
+        fit_intercept: bool | str = True,
         class_weight: Any = None,
         solver: Any = "auto",
-        max_iter: int = 100,
+        tol: float = 1e-4,
+        max_iter: int | None = None,
         random_state: Any = None,
         n_jobs: int | None = None,
         warm_start: bool = False,
         callbacks: Any = None,
+        verbose: int = 0,
     ) -> None:
         self.C = C
         self.reg = reg
@@ -319,11 +358,13 @@ class LinearSVM(_LinearClassifier):
         self.fit_intercept = fit_intercept
         self.class_weight = class_weight
         self.solver = solver
+        self.tol = tol
         self.max_iter = max_iter
         self.random_state = random_state
         self.n_jobs = n_jobs
         self.warm_start = warm_start
         self.callbacks = callbacks
+        self.verbose = verbose
 
     def _loss(self, n_classes: int) -> Loss:
         if self.loss not in ("hinge", "squared_hinge"):
@@ -351,25 +392,29 @@ class SoftmaxRegression(_LinearClassifier):
         C: float = 1.0,
         *,
         reg: float | None = None,
-        fit_intercept: bool = True,
+        fit_intercept: bool | str = True,
         class_weight: Any = None,
         solver: Any = "auto",
-        max_iter: int = 100,
+        tol: float = 1e-4,
+        max_iter: int | None = None,
         random_state: Any = None,
         n_jobs: int | None = None,
         warm_start: bool = False,
         callbacks: Any = None,
+        verbose: int = 0,
     ) -> None:
         self.C = C
         self.reg = reg
         self.fit_intercept = fit_intercept
         self.class_weight = class_weight
         self.solver = solver
+        self.tol = tol
         self.max_iter = max_iter
         self.random_state = random_state
         self.n_jobs = n_jobs
         self.warm_start = warm_start
         self.callbacks = callbacks
+        self.verbose = verbose
 
     def _loss(self, n_classes: int) -> Loss:
         return Loss("softmax")

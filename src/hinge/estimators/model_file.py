@@ -26,7 +26,7 @@ from hinge.typing import Array
 FORMAT = 1
 HEADER, WEIGHTS = "model.json", "weights.safetensors"
 ESTIMATORS: dict[str, Any] = {"LinearSVM": LinearSVM, "SoftmaxRegression": SoftmaxRegression}
-SOLVERS: dict[str, Any] = {"SGD": solvers.SGD, "GradientDescent": solvers.GradientDescent}
+SOLVERS: dict[str, Any] = {"LBFGS": solvers.LBFGS, "SGD": solvers.SGD, "GradientDescent": solvers.GradientDescent}
 
 
 @dataclass(frozen=True)

@@ -80,6 +80,19 @@ def require_two_classes(classes: Array) -> None:
         raise DataError(f"{held}; a classifier needs two", where="y", remedy="Add rows of another class.")
 
 
+def require_weight_in_each_class(y: Array, classes: Array, weight: FloatArray | None) -> None:
+    """Raise DataError if all rows of a class weigh nothing: its intercept would have to be −∞."""
+    if weight is None:
+        return
+    empty = np.flatnonzero(np.bincount(class_codes(y, classes), weights=weight, minlength=len(classes)) <= 0)
+    if len(empty):
+        raise DataError(
+            f"class {classes[empty[:1]].tolist()[0]!r} has no row of positive weight",
+            where="sample_weight",
+            remedy="Leave the rows of this class out, or give one of them a weight.",
+        )
+
+
 def _require_finite(rows: Rows, names: Array | None) -> None:
     values: Any = rows.data if sparse.issparse(rows) else rows
     # A sum is finite only if all its terms are; only overflow needs the second look.

@@ -35,6 +35,11 @@ class Loss:
         """Return whether the loss bends: a plain hinge is made of straight pieces."""
         return self.kind == "softmax" or self.squared
 
+    @property
+    def is_smooth(self) -> bool:
+        """Return whether the slope is continuous: Crammer–Singer's jumps where two rivals tie, squared or not."""
+        return self.has_curvature and self.kind != "crammer_singer"
+
 
 class LinearPasses(Protocol):
     """Rows, labels and row weights bound to one back end."""

@@ -64,9 +64,7 @@ class _ReferencePasses(ABC):
         return self._sums(loss, weights, X, y, v)
 
     @abstractmethod
-    def _sums(
-        self, loss: Loss, weights: FloatArray, X: Rows, y: Codes, v: FloatArray
-    ) -> tuple[float, FloatArray]: ...
+    def _sums(self, loss: Loss, weights: FloatArray, X: Rows, y: Codes, v: FloatArray) -> tuple[float, FloatArray]: ...
 
     def curvature_product(
         self, loss: Loss, weights: FloatArray, direction: FloatArray, subset: Array | None = None
@@ -79,18 +77,14 @@ class _ReferencePasses(ABC):
 
 @final
 class _VectorizedPasses(_ReferencePasses):
-    def _sums(
-        self, loss: Loss, weights: FloatArray, X: Rows, y: Codes, v: FloatArray
-    ) -> tuple[float, FloatArray]:
+    def _sums(self, loss: Loss, weights: FloatArray, X: Rows, y: Codes, v: FloatArray) -> tuple[float, FloatArray]:
         value, slope = vectorized.LOSSES[loss.kind](_scores(X, weights), y, loss)
         return float(np.sum(v * value, dtype=np.float64)), _gradient(X, v[:, None] * slope, weights)
 
 
 @final
 class _LoopPasses(_ReferencePasses):
-    def _sums(
-        self, loss: Loss, weights: FloatArray, X: Rows, y: Codes, v: FloatArray
-    ) -> tuple[float, FloatArray]:
+    def _sums(self, loss: Loss, weights: FloatArray, X: Rows, y: Codes, v: FloatArray) -> tuple[float, FloatArray]:
         dense = X.toarray() if sparse.issparse(X) else X
         return loops.loss_and_gradient(loss, weights, dense, y.tolist(), v.tolist())
 

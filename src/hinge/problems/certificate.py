@@ -116,7 +116,7 @@ def _repair(loss: Loss, point: DualPoint, shares: Array) -> tuple[float, Array, 
 
 
 def _repair_softmax(drift: Array, shares: Array, scores: Array | None) -> tuple[float, Array, float]:
-    """u'_y = q_y − e_y with q_y the probabilities of class y's mean row, its scores shifted by intercepts θ such that the
+    """u'_y = q_y − e_y with q_y the probabilities of class y's mean row, with intercepts θ such that the
     classes' total comes out right: a softmax regression of C rows in θ alone, by Newton's method.
     """
     size = np.abs(drift)

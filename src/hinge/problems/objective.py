@@ -2,7 +2,7 @@
 
     P(W, b) = Σᵢ vᵢ·loss(W xᵢ + b, yᵢ) / Σᵢ vᵢ  +  λ/2·‖W‖²
 
-with row weights v. The intercepts b, the last column of the weights if there are any, are not penalised.
+with row weights v. The intercepts b, the last column of the weights if there are any, are not penalised unless asked.
 In scikit-learn's C, λ = 1/(C·Σv); in the course's reg, λ = 2·reg.
 """
 
@@ -52,6 +52,17 @@ class LinearObjective:
     loss: Loss
     l2: float
     intercept: bool
+    penalize_intercept: bool = False
+
+    @property
+    def penalized(self) -> int:
+        """Return how many columns of the weights are penalised: all but free intercepts."""
+        return self.passes.n_features + (self.intercept and self.penalize_intercept)
+
+    @property
+    def free_intercept(self) -> bool:
+        """Return whether there are intercepts that cost nothing."""
+        return self.intercept and not self.penalize_intercept
 
     def zero_weights(self) -> FloatArray:
         """Return the start: all weights 0."""
@@ -69,7 +80,7 @@ class LinearObjective:
         mean_loss, mean_gradient = value / self.total_weight, gradient.astype(np.float64) / self.total_weight
         if self.loss.kind != "one_vs_rest":  # a loss of score differences does not see what all classes share
             mean_gradient -= mean_gradient.mean(axis=0)
-        D = self.passes.n_features
+        D = self.penalized
         total = mean_gradient.copy()
         total[:, :D] += self.l2 * weights[:, :D]
         penalty = 0.5 * self.l2 * float(np.sum(np.square(weights[:, :D], dtype=np.float64)))
@@ -86,10 +97,7 @@ class LinearObjective:
         return ClassMeans(gradient[:, self.passes.n_features], gradient[:, : self.passes.n_features])
 
     def gap(self, weights: FloatArray, evaluation: Evaluation, means: ClassMeans | None) -> float:
-        """Return the certified relative duality gap at `weights`, infinite for a loss whose slopes are no dual point.
-
-        `means` are needed if there are intercepts.
-        """
+        """Return the certified relative duality gap at `weights`; `means` are needed for free intercepts only."""
         point = slopes_as_dual_point(evaluation.mean_loss, evaluation.loss_gradient, weights, means)
         return relative_gap(evaluation.value, lower_bound(self.loss, self.l2, point, means), self.l2)
 
@@ -124,7 +132,7 @@ class LinearObjective:
         return Curvature(bend * largest + self.l2, bend * max(trace, largest) + self.l2)
 
     def _add_penalty(self, weights: FloatArray, gradient: FloatArray) -> float:
-        D = self.passes.n_features
+        D = self.penalized
         gradient[:, :D] += self.l2 * weights[:, :D]
         return 0.5 * self.l2 * float(np.sum(np.square(weights[:, :D]), dtype=np.float64))
 
@@ -139,12 +147,13 @@ def bind_objective(
     loss: Loss,
     l2: float,
     intercept: bool,
+    penalize_intercept: bool = False,
 ) -> LinearObjective:
     """Return P over these rows, computed by `backend`."""
     unweighted = backend.bind(X, y, None, n_classes)
     passes = unweighted if row_weight is None else backend.bind(X, y, row_weight, n_classes)
     total = float(X.shape[0]) if row_weight is None else float(row_weight.sum(dtype=np.float64))
-    return LinearObjective(passes, unweighted, row_weight, total, loss, l2, intercept)
+    return LinearObjective(passes, unweighted, row_weight, total, loss, l2, intercept, penalize_intercept)
 
 
 def _lengths(rows: FloatArray) -> Array:

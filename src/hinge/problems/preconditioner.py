@@ -34,7 +34,9 @@ from hinge.typing import Array, FloatArray
 
 SAMPLE_ROWS = 8192
 LEADING_COORDINATES = 1024  # k·C at most
+SMALL = 256  # coordinates that are always worth it
 MOST_ROTATED = 4096  # features
+PRODUCT_ROWS = 2048  # whose C·k products exist at a time
 UNIFORM_SHARE = 0.1  # of the draws that ignore curvature, so that no row's weight explodes
 
 
@@ -51,15 +53,16 @@ class Preconditioner:
     n_leading: int
 
     def solve(self, R: Array) -> Array:
-        """Return M⁻¹R for R shaped as the weights."""
+        """Return M⁻¹ of each matrix of R, B×C×(D + 1)."""
+        B, C, D = R.shape
         T = R if self.scale is None else R * self.scale
-        T = T if self.U is None else T @ self.U
+        T = T if self.U is None else (T.reshape(B * C, D) @ self.U).reshape(R.shape)
         K: Array = self.V @ ((self.V.T @ T) / self.curvature)
         if self.leading is not None:
             k = self.n_leading
-            solved = linalg.cho_solve(self.leading, np.ascontiguousarray(T[:, :k]).ravel(), check_finite=False)
-            K[:, :k] = solved.reshape(len(R), k)
-        K = K if self.U is None else K @ self.U.T
+            solved = linalg.cho_solve(self.leading, T[:, :, :k].reshape(B, C * k).T, check_finite=False)
+            K[:, :, :k] = solved.T.reshape(B, C, k)
+        K = K if self.U is None else (K.reshape(B * C, D) @ self.U.T).reshape(R.shape)
         return K if self.scale is None else K * self.scale
 
 
@@ -115,8 +118,9 @@ class _Sample:
         Z = self.times(U) * np.sqrt(self.weight).astype(U.dtype)[:, None]
         H = np.zeros((C * k, C * k), dtype=Z.dtype)
         for sign, factor in self.factors.squares():
-            J = (factor[:, :, None] * Z[:, None, :]).reshape(len(Z), C * k)
-            H += sign * _square(J)
+            for start in range(0, len(Z), PRODUCT_ROWS):
+                part = slice(start, start + PRODUCT_ROWS)
+                H += sign * _square((factor[part, :, None] * Z[part, None, :]).reshape(-1, C * k))
         for c in range(C):
             own = slice(c * k, (c + 1) * k)
             H[own, own] += Z.T @ (self.factors.diagonal[:, c, None] * Z)
@@ -206,12 +210,12 @@ class PreconditionerBuilder:
 
     def _rotation_pays(self, n: int, flops: float) -> bool:
         D = self._objective.passes.n_features + self._objective.intercept
-        return 25.0 * D**3 + 2.0 * n * D**2 <= 4 * flops and D <= MOST_ROTATED
+        return D <= SMALL or (25.0 * D**3 + 2.0 * n * D**2 <= 4 * flops and D <= MOST_ROTATED)
 
     def _leading_directions(self, n: int, flops: float) -> int:
         """Return k: as many as the budget allows."""
         passes = self._objective.passes
-        coordinates = min(LEADING_COORDINATES, (2 * flops / n) ** 0.5)
+        coordinates = min(LEADING_COORDINATES, max(SMALL, (2 * flops / n) ** 0.5))
         return min(passes.n_features + self._objective.intercept, int(coordinates / passes.n_classes))
 
     def _new_basis(self, samples: list[_Sample], pool: ThreadPoolExecutor, gamma: float, rotated: bool) -> _Basis:

@@ -10,6 +10,7 @@ The test rows take part in nothing before step 4.
 from __future__ import annotations
 
 import hashlib
+import math
 import os
 import platform
 import time
@@ -31,13 +32,9 @@ from hinge.selection.grid import SearchResult, grid_search
 from hinge.selection.scaling import Scaling
 from hinge.selection.split import stratified_split
 from hinge.solvers.result import Iteration
-from hinge.solvers.sgd import SGD
 from hinge.typing import Array
 
 TEST_SHARE = VALIDATION_SHARE = 0.2
-
-# A fit's budget is counted in steps: many rows need fewer epochs.
-STEPS, FEWEST_EPOCHS, MOST_EPOCHS = 5000, 20, 100
 
 Progress: TypeAlias = Callable[[str, float], object]
 """Told what is being done and which share of the whole study is done."""
@@ -132,9 +129,9 @@ def run_study(data: Dataset, *, seed: int = 0, n_jobs: int | None = None, progre
     kept, held = stratified_split(y, VALIDATION_SHARE, seed + 1)
     scaling = Scaling.of(X, pictures=data.image_shape is not None)
     rows = _Rows(scaling, scaling.apply(X), y, kept, held, X_test, y_test, np.unique(data.y), data.image_shape)
-    epochs = min(MOST_EPOCHS, max(FEWEST_EPOCHS, STEPS * SGD().batch_size // len(y)))
-    steps = _Steps(sum(c.n_fits for c in CANDIDATES), epochs, progress)
-    settings = {"random_state": seed, "n_jobs": n_jobs, "max_iter": epochs}
+
+    steps = _Steps(sum(c.n_fits for c in CANDIDATES), progress)
+    settings = {"random_state": seed, "n_jobs": n_jobs}
     trained = [_train(candidate, settings, rows, steps) for candidate in CANDIDATES]
 
     names, counts = np.unique(y, return_counts=True)
@@ -215,10 +212,10 @@ def _train(candidate: Candidate, settings: dict[str, Any], rows: _Rows, steps: _
 
 
 class _Steps:
-    """Turns epochs of the fit at hand, and fits done, into the share of the study that is done."""
+    """Turns the gap of the fit at hand, and fits done, into the share of the study that is done."""
 
-    def __init__(self, n_fits: int, epochs: int, progress: Progress | None) -> None:
-        self._total, self._epochs, self._progress = n_fits, epochs, progress
+    def __init__(self, n_fits: int, progress: Progress | None) -> None:
+        self._total, self._progress = n_fits, progress
         self._done, self._doing = 0, ""
 
     def start(self, doing: str) -> _Steps:
@@ -226,7 +223,8 @@ class _Steps:
         return self
 
     def __call__(self, iteration: Iteration) -> None:
-        self._tell(min(1.0, iteration.iteration / self._epochs))
+        # A gap falls from about 1 to 1e-4, by about the same factor each iteration.
+        self._tell(min(1.0, max(0.0, -0.25 * math.log10(max(iteration.gap, 1e-4)))))
 
     def __deepcopy__(self, memo: object) -> _Steps:
         return self  # clones of an estimator report to the same place

@@ -1,7 +1,8 @@
 """Solvers as objects with options: `LinearSVM(solver=solvers.SGD(learning_rate=1e-3, batch_size=256))`."""
 
 from hinge.solvers.gradient_descent import GradientDescent
+from hinge.solvers.lbfgs import LBFGS
 from hinge.solvers.result import Callback, Iteration, Solver, SolverResult
 from hinge.solvers.sgd import SGD
 
-__all__ = ["SGD", "Callback", "GradientDescent", "Iteration", "Solver", "SolverResult"]
+__all__ = ["LBFGS", "SGD", "Callback", "GradientDescent", "Iteration", "Solver", "SolverResult"]

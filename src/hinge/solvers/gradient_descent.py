@@ -16,14 +16,14 @@ import math
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import final
+from typing import ClassVar, final
 
 import numpy as np
 
 from hinge.errors import UsageError
 from hinge.problems.objective import LinearObjective
 from hinge.solvers.learning_rate import Schedule, check_momentum, check_rate_options, diverged, scheduled_rate
-from hinge.solvers.result import Callback, Iteration, SolverResult, notify
+from hinge.solvers.result import ENDED, EXHAUSTED, INTERRUPTED, Callback, Iteration, SolverResult, notify
 from hinge.typing import FloatArray
 
 POWER_SWEEPS = 10
@@ -41,6 +41,9 @@ class GradientDescent:
     nesterov: bool = False
     tol: float = 1e-5
 
+    certifies: ClassVar[bool] = False
+    default_iterations: ClassVar[int] = 1000
+
     def __post_init__(self) -> None:
         check_rate_options(self.learning_rate, self.schedule, self.decay)
         check_momentum(self.momentum, self.nesterov)
@@ -54,6 +57,7 @@ class GradientDescent:
         *,
         max_iter: int,
         seed: int,
+        tol: float = 1e-4,
         start: FloatArray | None = None,
         callbacks: Sequence[Callback] = (),
     ) -> SolverResult:
@@ -70,28 +74,32 @@ class GradientDescent:
         history: list[Iteration] = []
         clock = time.perf_counter()
         first_norm = 0.0
-        stopped = "all iterations done"
-        for k in range(max_iter):
-            value, gradient = objective.value_and_gradient(weights)
-            norm = float(np.linalg.norm(gradient.astype(np.float64)))
-            if not (math.isfinite(value) and math.isfinite(norm)):
-                raise diverged("gradient descent", f"in iteration {k + 1}", first_rate)
-            first_norm = norm if k == 0 else first_norm
-            history.append(Iteration(k + 1, passes + k + 1, time.perf_counter() - clock, value))
-            if notify(callbacks, history[-1]):
-                stopped = "ended by a callback"
-                break
-            if norm <= self.tol * first_norm:
-                stopped = "gradient small"
-                break
-            gradient *= -scheduled_rate(first_rate, schedule, self.decay, k, max_iter)
-            velocity *= self.momentum
-            velocity += gradient
-            weights += gradient + self.momentum * velocity if self.nesterov else velocity
-        final_value = objective.value_and_gradient(weights)[0]
-        if not math.isfinite(final_value):
+        stopped = EXHAUSTED
+        try:
+            for k in range(max_iter):
+                value, gradient = objective.value_and_gradient(weights)
+                norm = float(np.linalg.norm(gradient.astype(np.float64)))
+                if not (math.isfinite(value) and math.isfinite(norm)):
+                    raise diverged("gradient descent", f"in iteration {k + 1}", first_rate)
+                first_norm = norm if k == 0 else first_norm
+                history.append(Iteration(k + 1, passes + k + 1, time.perf_counter() - clock, value))
+                if notify(callbacks, history[-1]):
+                    stopped = ENDED
+                    break
+                if norm <= self.tol * first_norm:
+                    stopped = "gradient small"
+                    break
+                gradient *= -scheduled_rate(first_rate, schedule, self.decay, k, max_iter)
+                velocity *= self.momentum
+                velocity += gradient
+                weights += gradient + self.momentum * velocity if self.nesterov else velocity
+        except KeyboardInterrupt:
+            stopped = INTERRUPTED
+        final = objective.evaluate(weights)
+        if not math.isfinite(final.value):
             raise diverged("gradient descent", "in the last iteration", first_rate)
-        return SolverResult(weights, final_value, len(history), tuple(history), stopped)
+        gap = objective.gap(weights, final, objective.class_means() if objective.free_intercept else None)
+        return SolverResult(weights, final.value, len(history), tuple(history), stopped, gap)
 
     def _first_rate(self, objective: LinearObjective, seed: int) -> tuple[float, float]:
         if not isinstance(self.learning_rate, str):

@@ -2,7 +2,7 @@
 
 Problem   min P(w) = mean loss + λ/2·‖w‖².
 Update    w ← w − t·H·∂P(w), with H the inverse Hessian that the last m pairs (s, y) = (Δw, Δ∂P) make of H₀ = γ·M⁻¹ by
-          the two-loop recursion; M from hinge.problems.preconditioner, renewed after 3, 8, 18, 38 … iterations;
+          the two-loop recursion; M from hinge.problems.preconditioner, renewed after 5, 16, 49 … iterations;
           γ = sᵀy / yᵀM⁻¹y, which makes the unit step acceptable.
 Step      t = 1 unless P rises; then by the secant of the slope. Where float32 values are noise, the slope alone decides
           (approximate Wolfe).
@@ -21,7 +21,7 @@ import time
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import final
+from typing import ClassVar, final
 
 import numpy as np
 
@@ -31,7 +31,17 @@ from hinge.problems.certificate import ClassMeans
 from hinge.problems.objective import Evaluation, LinearObjective
 from hinge.problems.preconditioner import Preconditioner, PreconditionerBuilder
 from hinge.solvers.learning_rate import diverged
-from hinge.solvers.result import Callback, Iteration, SolverResult, notify
+from hinge.solvers.result import (
+    CERTIFIED,
+    ENDED,
+    EXHAUSTED,
+    INTERRUPTED,
+    STUCK,
+    Callback,
+    Iteration,
+    SolverResult,
+    notify,
+)
 from hinge.typing import Array, FloatArray
 
 ENOUGH_DECREASE, ENOUGH_FLATTER = 1e-4, 1 - 2e-4
@@ -45,6 +55,9 @@ class LBFGS:
 
     memory: int = 30
 
+    certifies: ClassVar[bool] = True
+    default_iterations: ClassVar[int] = 1000
+
     def __post_init__(self) -> None:
         if self.memory != int(self.memory) or self.memory < 1:
             raise UsageError(f"memory={self.memory!r}", remedy="Use a whole number of pairs, at least 1.")
@@ -56,7 +69,7 @@ class LBFGS:
         *,
         max_iter: int,
         seed: int,
-        tol: float = 0.0,
+        tol: float = 1e-4,
         start: FloatArray | None = None,
         callbacks: Sequence[Callback] = (),
     ) -> SolverResult:
@@ -64,20 +77,24 @@ class LBFGS:
         with single_threaded_blas():
             run = _Run(objective, self.memory, seed, tol, start)
             history: list[Iteration] = []
-            stopped = "all iterations done"
-            for k in range(max_iter + 1):
-                gap = run.certify()
-                history.append(Iteration(k, run.passes, time.perf_counter() - run.clock, run.at.value, gap))
-                if notify(callbacks, history[-1]):
-                    stopped = "ended by a callback"
-                    break
-                if gap <= tol:
-                    stopped = "gap reached"
-                    break
-                if k < max_iter and not run.step(k):
-                    stopped = "no further progress: rounding hides the descent"
-                    break
-            return SolverResult(run.weights, run.at.value, len(history) - 1, tuple(history), stopped, history[-1].gap)
+            stopped = EXHAUSTED
+            try:
+                for k in range(max_iter + 1):
+                    gap = run.certify()
+                    history.append(Iteration(k, run.passes, time.perf_counter() - run.clock, run.at.value, gap))
+                    if notify(callbacks, history[-1]):
+                        stopped = ENDED
+                        break
+                    if gap <= tol:
+                        stopped = CERTIFIED
+                        break
+                    if k < max_iter and not run.step(k):
+                        stopped = STUCK
+                        break
+            except KeyboardInterrupt:
+                stopped = INTERRUPTED
+            gap = history[-1].gap if history and history[-1].objective == run.at.value else math.inf
+            return SolverResult(run.weights, run.at.value, max(0, len(history) - 1), tuple(history), stopped, gap)
 
 
 class _Run:
@@ -97,7 +114,7 @@ class _Run:
         if not math.isfinite(self.at.value):
             raise diverged("L-BFGS", "at its start", 1.0)
         self.means: ClassMeans | None = None
-        if objective.intercept:
+        if objective.free_intercept:
             self.means = objective.class_means()
             self.passes += 1
         self.builder = PreconditionerBuilder(objective, seed)
@@ -112,7 +129,9 @@ class _Run:
     def certify(self) -> float:
         """Return the certified gap; where only the intercepts keep it above `tol`, settle them by Newton steps."""
         gap = self.objective.gap(self.weights, self.at, self.means)
-        D, l2 = self.objective.passes.n_features, self.objective.l2
+        D, l2 = self.objective.penalized, self.objective.l2
+        if self.means is None:
+            return gap
         bare = float(np.vdot(self.at.gradient[:, :D], self.at.gradient[:, :D])) / (2 * l2)
         for _ in range(MOST_INTERCEPT_STEPS):
             if gap <= self.tol or bare > 0.5 * self.tol * max(self.at.value, l2):
@@ -132,7 +151,7 @@ class _Run:
         """Take step k; return whether it got anywhere."""
         if k >= self.next_build:
             self.model = self.builder.build(self.weights, self.row_curvature, budget=2 * max(k, 10))
-            self.next_build = 3 if k == 0 else 2 * k + 2
+            self.next_build = 5 if k == 0 else 3 * k + 1
         assert self.model is not None
         direction = self._direction()
         slope = float(np.vdot(self.at.gradient, direction))
@@ -140,7 +159,7 @@ class _Run:
             if not self.pairs:
                 return False
             self.pairs.clear()
-            direction = -self._solve(self.at.gradient).reshape(self.weights.shape)
+            direction = -self._solve(self.at.gradient.ravel())[0].reshape(self.weights.shape)
             slope = float(np.vdot(self.at.gradient, direction))
         found = self._search(direction, slope)
         if found is None:
@@ -185,18 +204,20 @@ class _Run:
             a = float(s @ q) / curved
             q -= a * y
             taken.append(a)
-        z = self._solve(q)
         if self.pairs:
             _, y, curved = self.pairs[-1]
-            z *= curved / float(y @ self._solve(y))
+            z, rescaled = self._solve(q, y)
+            z *= curved / float(y @ rescaled)
+        else:
+            (z,) = self._solve(q)
         for (s, y, curved), a in zip(self.pairs, reversed(taken), strict=True):
             z += (a - float(y @ z) / curved) * s
         return -z.reshape(self.weights.shape)
 
-    def _solve(self, vector: Array) -> Array:
-        """Return M⁻¹·vector, scaled such that float32 can hold it."""
+    def _solve(self, *vectors: Array) -> list[Array]:
+        """Return M⁻¹ of each vector, which is scaled such that float32 can hold it."""
         assert self.model is not None
-        size = float(np.abs(vector).max()) or 1.0
-        scaled = (vector / size).reshape(self.weights.shape).astype(self.weights.dtype)
-        solved: Array = self.model.solve(scaled).ravel().astype(np.float64) * size
-        return solved
+        sizes = [float(np.abs(vector).max()) or 1.0 for vector in vectors]
+        scaled = [(v / size).reshape(self.weights.shape) for v, size in zip(vectors, sizes, strict=True)]
+        solved = self.model.solve(np.stack(scaled).astype(self.weights.dtype))
+        return [z.ravel().astype(np.float64) * size for z, size in zip(solved, sizes, strict=True)]

@@ -3,12 +3,20 @@
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol, TypeAlias
 
 from hinge.problems.objective import LinearObjective
 from hinge.typing import FloatArray
+
+# Why a run stopped.
+CERTIFIED = "gap reached"
+EXHAUSTED = "all iterations done"
+ENDED = "ended by a callback"
+STUCK = "no further progress: rounding hides the descent"
+INTERRUPTED = "interrupted"
 
 
 @dataclass(frozen=True)
@@ -51,8 +59,32 @@ def notify(callbacks: Sequence[Callback], iteration: Iteration) -> bool:
     return any(answer is True for answer in answers)
 
 
+def print_iteration(iteration: Iteration) -> None:
+    """Show one line of a fit's history on stderr."""
+    gap = f"{iteration.gap:.2e}" if math.isfinite(iteration.gap) else "-"
+    print(
+        f"{iteration.iteration:6d}  passes {iteration.passes:8.1f}  {iteration.seconds:8.2f} s  "
+        f"objective {iteration.objective:.9g}  gap {gap}",
+        file=sys.stderr,
+        flush=True,
+    )
+
+
 class Solver(Protocol):
-    """What a linear estimator asks of its solver."""
+    """What a linear estimator asks of its solver.
+
+    `certifies` says whether it runs until the gap is `tol`; `default_iterations` is its limit where none is given.
+    """
+
+    @property
+    def certifies(self) -> bool:
+        """Whether the solver stops on its certificate."""
+        ...
+
+    @property
+    def default_iterations(self) -> int:
+        """The most iterations where the user names no limit."""
+        ...
 
     def minimize(
         self,
@@ -60,7 +92,7 @@ class Solver(Protocol):
         *,
         max_iter: int,
         seed: int,
-        tol: float = 0.0,
+        tol: float = 1e-4,
         start: FloatArray | None = None,
         callbacks: Sequence[Callback] = (),
     ) -> SolverResult:

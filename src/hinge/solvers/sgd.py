@@ -5,7 +5,7 @@ Update    v ← μ·v − η_t·g;   w ← w + v, or with Nesterov's look-ahead 
 Rate      η₀ given, or 1/L with L the curvature of a batch (largest over all rows, plus a single row's over the batch
           size); from there cosine to 0 where the end is known, else constant; or decaying.
 Average   optionally w̄ ← (1 − θ_t)·w̄ + θ_t·w with θ_t = 4/(t + 4): polynomial-decay averaging, which forgets the start.
-Stopping  after the given number of epochs; it proves nothing about how far the optimum is.
+Stopping  after the given number of epochs, whatever the gap is then.
 Cost      one fused pass over the rows an epoch.
 
 Papers: Robbins & Monro 1951; Sutskever et al., ICML 2013 (momentum as written here); Shamir & Zhang, ICML 2013,
@@ -18,14 +18,14 @@ import math
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import final
+from typing import ClassVar, final
 
 import numpy as np
 
 from hinge.errors import UsageError
 from hinge.problems.objective import LinearObjective
 from hinge.solvers.learning_rate import Schedule, check_momentum, check_rate_options, diverged, scheduled_rate
-from hinge.solvers.result import Callback, Iteration, SolverResult, notify
+from hinge.solvers.result import ENDED, EXHAUSTED, INTERRUPTED, Callback, Iteration, SolverResult, notify
 from hinge.typing import Array, FloatArray
 
 POWER_SWEEPS = 6
@@ -49,6 +49,9 @@ class SGD:
     nesterov: bool = True
     average: bool = False
 
+    certifies: ClassVar[bool] = False
+    default_iterations: ClassVar[int] = 100
+
     def __post_init__(self) -> None:
         check_rate_options(self.learning_rate, self.schedule, self.decay)
         check_momentum(self.momentum, self.nesterov)
@@ -62,6 +65,7 @@ class SGD:
         *,
         max_iter: int,
         seed: int,
+        tol: float = 1e-4,
         start: FloatArray | None = None,
         callbacks: Sequence[Callback] = (),
     ) -> SolverResult:
@@ -72,18 +76,22 @@ class SGD:
         state = start_state(self, objective, start, seed)
         history: list[Iteration] = []
         clock = time.perf_counter()
-        stopped = "all epochs done"
-        for epoch in range(1, max_iter + 1):
-            state, value = run_epoch(self, objective, state, epochs=max_iter)
-            history.append(Iteration(epoch, state.passes, time.perf_counter() - clock, value))
-            if notify(callbacks, history[-1]):
-                stopped = "ended by a callback"
-                break
+        stopped = EXHAUSTED
+        try:
+            for epoch in range(1, max_iter + 1):
+                state, value = run_epoch(self, objective, state, epochs=max_iter)
+                history.append(Iteration(epoch, state.passes, time.perf_counter() - clock, value))
+                if notify(callbacks, history[-1]):
+                    stopped = ENDED
+                    break
+        except KeyboardInterrupt:
+            stopped = INTERRUPTED
         weights = state.solution(self)
-        final_value = objective.value_and_gradient(weights)[0]
-        if not math.isfinite(final_value):
+        final = objective.evaluate(weights)
+        if not math.isfinite(final.value):
             raise diverged("SGD", "in the last epoch", state.first_rate)
-        return SolverResult(weights, final_value, len(history), tuple(history), stopped)
+        gap = objective.gap(weights, final, objective.class_means() if objective.free_intercept else None)
+        return SolverResult(weights, final.value, len(history), tuple(history), stopped, gap)
 
 
 @dataclass(frozen=True)
