@@ -126,7 +126,7 @@ def test_row_curvature_is_the_trace_of_each_rows_second_derivative(loss, form):
 def test_curvature_factors_multiply_as_the_curvature_does(loss):
     rng = np.random.default_rng(10)
     for k in range(40):
-        X, y, _, W, V, C = problem(rng, most_rows=30, most_features=4, most_classes=8, whole=k % 2 == 0)
+        X, y, _, W, V, _ = problem(rng, most_rows=30, most_features=4, most_classes=8, whole=k % 2 == 0)
         S, U = (X @ M[:, : X.shape[1]].T for M in (W, V))
         parts = vectorized.FACTORS[loss.kind](S, y, loss)
         product = parts.diagonal * U

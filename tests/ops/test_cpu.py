@@ -251,12 +251,11 @@ def blas_threads():
     return {pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"}
 
 
-@pytest.mark.parametrize("columns", [32, 33])
-def test_blas_runs_one_thread_while_ours_call_it(columns):
+def test_blas_runs_one_thread_while_ours_call_it():
     with threadpool_limits(2, user_api="blas"):
         before = blas_threads()
-        with cpu._single_threaded_blas(columns):
-            assert blas_threads() == (before if columns <= cpu.MOST_TILED_COLUMNS else {1})
+        with cpu.single_threaded_blas():
+            assert blas_threads() == {1}
         assert blas_threads() == before
 
 

@@ -1,19 +1,19 @@
 """A model M of the Hessian of P that is cheap to build from few rows and cheap to invert.
 
-The Hessian is λI + Σᵢ cᵢ Dᵢ ⊗ xᵢxᵢᵀ, with Dᵢ (C×C) the second derivative of row i's loss in its scores. M joins
+The Hessian is λI + Σᵢ cᵢ Dᵢ ⊗ xᵢxᵢᵀ, with Dᵢ (C×C) the second derivative of row i's loss in its scores; the sum
+runs over rows drawn by what they bend (hinge.problems.row_sample). M has one of two forms:
 
     two scales     In the eigenvectors U of A = Σ ωᵢ xᵢxᵢᵀ (ωᵢ ~ trace Dᵢ) the k leading directions of features carry
                    most of the curvature: there, k·C coordinates, M is the sampled Hessian itself, factored by Cholesky.
                    On all other directions it is the Kronecker product G ⊗ A + λI with G = Σ cᵢ Dᵢ, diagonal in the
                    eigenvectors of both.
-    few rows       drawn in proportion to what they bend, vᵢ·trace Dᵢ: on data that a model has mostly learnt, a few
-                   thousand rows near the boundaries hold nearly all curvature.
+    class blocks   Where the classes of a loss do not meet (one-vs-rest), the Hessian is C blocks of D×D, and M is they.
 
-Cost      n rows of D features: n·D² for A, 25·D³ or so for U, n·(kC)² for the leading block; each application is two
+Cost      n rows of D features: n·D² for A, about 25·D³ for U, n·(kC)² for the leading block; each application is two
           products with U. Where U costs more than it can save, the columns themselves serve as directions.
 
-Papers: Martens & Grosse, ICML 2015 (Kronecker factors); Xu, Yang, Roosta-Khorasani, Ré & Mahoney, NeurIPS 2016 (rows
-drawn by curvature). The two scales are domain decomposition's deflation: Nicolaides, SIAM J. Numer. Anal. 24 (1987).
+Papers: Martens & Grosse, ICML 2015 (Kronecker factors); Nicolaides, SIAM J. Numer. Anal. 24 (1987) (deflation, which
+the two scales are).
 """
 
 from __future__ import annotations
@@ -22,35 +22,50 @@ from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import Any, final
+from typing import Protocol, final
 
 import numpy as np
-from scipy import linalg, sparse
+from scipy import linalg
 
-from hinge.ops import vectorized
-from hinge.ops.vectorized import CurvatureFactors
 from hinge.problems.objective import LinearObjective
+from hinge.problems.row_sample import PRODUCT_ROWS, RowSample, draw_rows, take_rows
 from hinge.typing import Array, FloatArray
 
 SAMPLE_ROWS = 8192
 LEADING_COORDINATES = 1024  # k·C at most
 SMALL = 256  # coordinates that are always worth it
 MOST_ROTATED = 4096  # features
-PRODUCT_ROWS = 2048  # whose C·k products exist at a time
-UNIFORM_SHARE = 0.1  # of the draws that ignore curvature, so that no row's weight explodes
+PAIRS_PER_UNKNOWN = 5  # rows drawn for each weight, where each class has a block of its own
+MOST_BLOCK_VALUES = 1 << 25
+ITERATION_FLOPS = 1e8  # what an iteration costs at least, for the little things around its pass
+SETTLED = 1e-12  # of the largest eigenvalue: below, a direction of classes does not bend
+
+
+class Preconditioner(Protocol):
+    """M, and whether it is the Hessian itself rather than a model."""
+
+    @property
+    def exact(self) -> bool:
+        """Whether nothing was left out."""
+        ...
+
+    def solve(self, R: Array) -> Array:
+        """Return M⁻¹ of each matrix of R, B×C×(D + 1)."""
+        ...
 
 
 @final
 @dataclass(frozen=True)
-class Preconditioner:
+class TwoScales:
     """M in the coordinates K = V·(R∘scale)·U: directions of classes times directions of features."""
 
     scale: Array | None
     U: Array | None
     V: Array
     curvature: Array
-    leading: tuple[Array, bool] | None
-    n_leading: int
+    leading: tuple[Array, bool] | None = None
+    n_leading: int = 0
+    exact: bool = False
 
     def solve(self, R: Array) -> Array:
         """Return M⁻¹ of each matrix of R, B×C×(D + 1)."""
@@ -66,65 +81,20 @@ class Preconditioner:
         return K if self.scale is None else K * self.scale
 
 
+@final
 @dataclass(frozen=True)
-class _Sample:
-    """Drawn rows, the weights cᵢ, and Dᵢ in factors. One thread's share of all that were drawn."""
+class ClassBlocks:
+    """M as one Cholesky factor a class."""
 
-    X: Any
-    weight: Array
-    factors: CurvatureFactors
-    intercept: bool
+    factors: tuple[tuple[Array, bool], ...]
+    exact: bool
 
-    def times(self, M: Array) -> Array:
-        """Return the rows, with their column of ones if there are intercepts, times M."""
-        product: Array = self.X @ M[: self.X.shape[1]]
-        return product + M[-1] if self.intercept else product
-
-    def bends(self) -> Array:
-        """Return cᵢ·trace Dᵢ."""
-        bends: Array = np.maximum(self.factors.trace(), 0) * self.weight
-        return bends
-
-    def second_moment(self) -> Array:
-        """Return Σ cᵢ·trace(Dᵢ)·xᵢxᵢᵀ."""
-        X = self.X.toarray() if sparse.issparse(self.X) else self.X
-        D = X.shape[1]
-        share = self.bends().astype(X.dtype)
-        A = np.empty((D + self.intercept, D + self.intercept), dtype=X.dtype)
-        A[:D, :D] = _square(X * np.sqrt(share)[:, None])
-        if self.intercept:
-            A[D, :D] = A[:D, D] = share @ X
-            A[D, D] = share.sum()
-        return A
-
-    def squares(self) -> Array:
-        """Return the diagonal of the second moment."""
-        squares = self.X.power(2) if sparse.issparse(self.X) else np.square(self.X)
-        share = self.bends()
-        diagonal = np.asarray(squares.T @ share, dtype=np.float64).ravel()
-        return np.append(diagonal, share.sum()) if self.intercept else diagonal
-
-    def class_curvature(self) -> Array:
-        """Return Σ cᵢ Dᵢ."""
-        weight = self.weight[:, None]
-        G = np.diag((weight * self.factors.diagonal).sum(axis=0, dtype=np.float64))
-        for sign, factor in self.factors.squares():
-            G += sign * (factor.T @ (weight * factor))
-        return G
-
-    def hessian(self, U: Array) -> Array:
-        """Return Σ cᵢ Dᵢ ⊗ zᵢzᵢᵀ for the coordinates zᵢ = Uᵀxᵢ."""
-        C, k = self.factors.diagonal.shape[1], U.shape[1]
-        Z = self.times(U) * np.sqrt(self.weight).astype(U.dtype)[:, None]
-        H = np.zeros((C * k, C * k), dtype=Z.dtype)
-        for sign, factor in self.factors.squares():
-            for start in range(0, len(Z), PRODUCT_ROWS):
-                part = slice(start, start + PRODUCT_ROWS)
-                H += sign * _square((factor[part, :, None] * Z[part, None, :]).reshape(-1, C * k))
-        for c in range(C):
-            own = slice(c * k, (c + 1) * k)
-            H[own, own] += Z.T @ (self.factors.diagonal[:, c, None] * Z)
-        return H
+    def solve(self, R: Array) -> Array:
+        """Return M⁻¹ of each matrix of R, B×C×(D + 1)."""
+        solved = np.empty_like(R)
+        for c, factor in enumerate(self.factors):
+            solved[:, c] = linalg.cho_solve(factor, R[:, c].T, check_finite=False).T
+        return solved
 
 
 @dataclass(frozen=True)
@@ -144,87 +114,78 @@ class PreconditionerBuilder:
     def __init__(self, objective: LinearObjective, seed: int) -> None:
         self._objective = objective
         self._rng = np.random.default_rng(seed)
-        self._pass_flops = 4.0 * objective.passes.n_values * objective.passes.n_classes
+        passes = objective.passes
+        self._classes, self._columns = passes.n_classes, passes.n_features + objective.intercept
+        self._pass_flops = max(4.0 * passes.n_values * passes.n_classes, ITERATION_FLOPS)
         self._basis: _Basis | None = None
+        self.cost = 0.0
 
     def build(self, weights: FloatArray, row_curvature: FloatArray, budget: float) -> Preconditioner:
-        """Return M at `weights`, spending about as much work as `budget` passes over the rows."""
+        """Return M at `weights`, spending about as much work as `budget` passes over the rows.
+
+        Afterwards `cost` says how many passes' work it was.
+        """
         flops = budget * self._pass_flops
         with ThreadPoolExecutor(self._objective.passes.threads) as pool:
-            rows, drawn = self._draw(row_curvature)
-            parts = self._parts(len(rows))
-            samples = list(pool.map(lambda part: self._sample(weights, rows[part], drawn[part]), parts))
-            G = _sum(sample.class_curvature() for sample in samples)
-            gamma, V = np.linalg.eigh(G)
-            gamma = np.maximum(gamma, 0.0)
-            if self._basis is None or (self._basis.U is None and self._rotation_pays(len(rows), flops)):
-                self._basis = self._new_basis(samples, pool, float(gamma[-1]), self._rotation_pays(len(rows), flops))
-            basis, dtype = self._basis, weights.dtype
-            curvature = np.maximum(gamma[:, None] * basis.curvature + basis.ridge, np.finfo(dtype).tiny)
-            model = Preconditioner(basis.scale, basis.U, V.astype(dtype), curvature.astype(dtype), None, 0)
-            k = self._leading_directions(len(rows), flops)
-            if basis.U is None or k == 0 or not gamma[-1] > 0 or not np.any(weights):
-                return model
-            U = basis.U[:, :k] if basis.scale is None else basis.scale[:, None] * basis.U[:, :k]
-            H = _sum(pool.map(lambda sample: sample.hessian(U), samples))
-        ridge = np.tile(basis.ridge[:k], len(gamma)) + np.finfo(dtype).eps * np.trace(H) / len(H)
-        H[np.diag_indices_from(H)] += ridge
-        try:
-            leading = linalg.cho_factor(H.astype(dtype), lower=True, check_finite=False)
-            return replace(model, leading=leading, n_leading=k)
-        except linalg.LinAlgError:  # rounding swallowed λ: the Kronecker form is still positive
-            return model
+            if self._objective.loss.kind == "one_vs_rest" and np.any(weights):
+                blocks = self._class_blocks(weights, row_curvature, flops, pool)
+                if blocks is not None:
+                    return blocks
+            return self._two_scales(weights, row_curvature, flops, pool)
 
     def class_curvature(self, weights: FloatArray, row_curvature: FloatArray) -> Array:
         """Return G, the Hessian of P in the intercepts alone."""
-        rows, drawn = self._draw(row_curvature)
-        return self._sample(weights, rows, drawn).class_curvature()
+        rows, drawn = draw_rows(row_curvature, SAMPLE_ROWS, self._rng)
+        return take_rows(self._objective, weights, rows, drawn).class_curvature()
 
-    def _parts(self, n: int) -> list[slice]:
-        threads = self._objective.passes.threads
-        edges = [n * k // threads for k in range(threads + 1)]
-        return [slice(a, b) for a, b in pairwise(edges) if b > a]
-
-    def _draw(self, row_curvature: FloatArray) -> tuple[Array, Array]:
-        """Draw rows by curvature, systematically: each comes as often as its share says, rounded up or down."""
-        N = self._objective.passes.n_rows
-        if N <= SAMPLE_ROWS:
-            return np.arange(N), np.ones(N)
-        total = float(row_curvature.sum(dtype=np.float64))
-        share = np.full(N, UNIFORM_SHARE / N)
-        share += (1 - UNIFORM_SHARE) * (row_curvature / total if total > 0 else 1 / N)
-        ends = np.cumsum(share)
-        points = (np.arange(SAMPLE_ROWS) + self._rng.random()) / SAMPLE_ROWS * ends[-1]
-        rows, times = np.unique(np.searchsorted(ends, points), return_counts=True)
-        return rows, times / (SAMPLE_ROWS * share[rows])
-
-    def _sample(self, weights: FloatArray, rows: Array, drawn: Array) -> _Sample:
-        objective = self._objective
-        X, y, v = objective.passes.rows(rows)
-        S = X @ weights[:, : X.shape[1]].T
-        if objective.intercept:
-            S = S + weights[:, X.shape[1]]
-        factors = vectorized.FACTORS[objective.loss.kind](S, y, objective.loss)
-        weight = (drawn * v / objective.total_weight).astype(S.dtype)
-        return _Sample(X, weight, factors, objective.intercept)
+    def _two_scales(
+        self, weights: FloatArray, row_curvature: FloatArray, flops: float, pool: ThreadPoolExecutor
+    ) -> TwoScales:
+        rows, drawn = draw_rows(row_curvature, SAMPLE_ROWS, self._rng)
+        n, whole = len(rows), len(rows) == len(row_curvature)
+        parts = _parts(n, self._objective.passes.threads)
+        samples = list(pool.map(lambda part: take_rows(self._objective, weights, rows[part], drawn[part]), parts))
+        gamma, V = np.linalg.eigh(_sum(sample.class_curvature() for sample in samples))
+        gamma = np.where(gamma > SETTLED * gamma[-1], gamma, 0.0)
+        spent = 2.0 * n * self._columns * self._classes
+        if self._basis is None or (self._basis.U is None and self._rotation_pays(n, flops)):
+            self._basis = self._new_basis(samples, pool, float(gamma[-1]), self._rotation_pays(n, flops))
+            spent += 25.0 * self._columns**3 + 2.0 * n * self._columns**2 if self._basis.U is not None else 0.0
+        basis, dtype = self._basis, weights.dtype
+        curvature = np.maximum(gamma[:, None] * basis.curvature + basis.ridge, np.finfo(dtype).tiny)
+        model = TwoScales(basis.scale, basis.U, V.astype(dtype), curvature.astype(dtype))
+        k = self._leading_directions(n, flops)
+        self.cost = spent / self._pass_flops
+        if basis.U is None or k == 0 or not gamma[-1] > 0 or not np.any(weights):
+            return model
+        self.cost += (n * (k * self._classes) ** 2 + (k * self._classes) ** 3 / 3) / self._pass_flops
+        U = basis.U[:, :k] if basis.scale is None else basis.scale[:, None] * basis.U[:, :k]
+        H = _sum(pool.map(lambda sample: sample.hessian(U), samples))
+        H[np.diag_indices_from(H)] += np.tile(basis.ridge[:k], self._classes) + np.finfo(dtype).eps * np.trace(H) / len(
+            H
+        )
+        try:
+            leading = linalg.cho_factor(H.astype(dtype), lower=True, check_finite=False)
+        except linalg.LinAlgError:  # rounding swallowed λ: the Kronecker form is still positive
+            return model
+        return replace(model, leading=leading, n_leading=k, exact=whole and k == self._columns)
 
     def _rotation_pays(self, n: int, flops: float) -> bool:
-        D = self._objective.passes.n_features + self._objective.intercept
+        D = self._columns
         return D <= SMALL or (25.0 * D**3 + 2.0 * n * D**2 <= 4 * flops and D <= MOST_ROTATED)
 
     def _leading_directions(self, n: int, flops: float) -> int:
         """Return k: as many as the budget allows."""
-        passes = self._objective.passes
         coordinates = min(LEADING_COORDINATES, max(SMALL, (2 * flops / n) ** 0.5))
-        return min(passes.n_features + self._objective.intercept, int(coordinates / passes.n_classes))
+        return min(self._columns, int(coordinates / self._classes))
 
-    def _new_basis(self, samples: list[_Sample], pool: ThreadPoolExecutor, gamma: float, rotated: bool) -> _Basis:
+    def _new_basis(self, samples: list[RowSample], pool: ThreadPoolExecutor, gamma: float, rotated: bool) -> _Basis:
         l2 = self._objective.l2
         total = float(sum(sample.bends().sum(dtype=np.float64) for sample in samples)) or 1.0
         if not rotated:
             diagonal = _sum(sample.squares() for sample in samples) / total
             return _Basis(None, None, diagonal, np.full(len(diagonal), l2))
-        A = _sum(pool.map(_Sample.second_moment, samples)) / total
+        A = _sum(pool.map(RowSample.second_moment, samples)) / total
         dtype = self._objective.passes.dtype
         scale = None
         ridge = np.full(len(A), l2)
@@ -239,9 +200,44 @@ class PreconditionerBuilder:
             scale = scale.astype(dtype)
         return _Basis(scale, U.astype(dtype), values, ridge)
 
+    def _class_blocks(
+        self, weights: FloatArray, row_curvature: FloatArray, flops: float, pool: ThreadPoolExecutor
+    ) -> ClassBlocks | None:
+        """Return a block a class, or None where that costs more than the budget."""
+        total = float(row_curvature.sum(dtype=np.float64))
+        if not total > 0 or self._classes * self._columns**2 > MOST_BLOCK_VALUES:
+            return None
+        per_row = float(np.square(row_curvature, dtype=np.float64).sum()) / total / 2  # classes that a drawn row bends
+        count = int(PAIRS_PER_UNKNOWN * self._classes * self._columns / max(per_row, 1.0))
+        bent = np.flatnonzero(row_curvature)
+        whole = len(bent) <= 1.5 * count
+        rows, drawn = (bent, np.ones(len(bent))) if whole else draw_rows(row_curvature, count, self._rng)
+        D = self._columns
+        spent = len(rows) * per_row * D**2 + self._classes * D**3 / 3
+        if spent > max(flops, SMALL**3):
+            return None
+        self.cost = spent / self._pass_flops
 
-def _square(J: Array) -> Array:
-    return J.T @ J
+        def blocks(part: slice) -> Array:
+            pieces = [slice(a, min(a + PRODUCT_ROWS, part.stop)) for a in range(part.start, part.stop, PRODUCT_ROWS)]
+            total = np.zeros((self._classes, D, D), dtype=weights.dtype)
+            for piece in pieces:
+                total += take_rows(self._objective, weights, rows[piece], drawn[piece]).class_blocks()
+            return total
+
+        summed = _sum(pool.map(blocks, _parts(len(rows), self._objective.passes.threads)))
+        index = np.arange(D)
+        summed[:, index, index] += self._objective.l2
+        try:
+            factors = [linalg.cho_factor(H.astype(weights.dtype), lower=True, check_finite=False) for H in summed]
+        except linalg.LinAlgError:
+            return None
+        return ClassBlocks(tuple(factors), whole)
+
+
+def _parts(n: int, threads: int) -> list[slice]:
+    edges = [n * k // threads for k in range(threads + 1)]
+    return [slice(a, b) for a, b in pairwise(edges) if b > a]
 
 
 def _sum(parts: Iterable[Array]) -> Array:

@@ -2,7 +2,7 @@
 
 Problem   min P(w) = mean loss + λ/2·‖w‖².
 Update    w ← w − t·H·∂P(w), with H the inverse Hessian that the last m pairs (s, y) = (Δw, Δ∂P) make of H₀ = γ·M⁻¹ by
-          the two-loop recursion; M from hinge.problems.preconditioner, renewed after 5, 16, 49 … iterations;
+          the two-loop recursion; M from hinge.problems.preconditioner, renewed when it no longer serves;
           γ = sᵀy / yᵀM⁻¹y, which makes the unit step acceptable.
 Step      t = 1 unless P rises; then by the secant of the slope. Where float32 values are noise, the slope alone decides
           (approximate Wolfe).
@@ -46,6 +46,7 @@ from hinge.typing import Array, FloatArray
 
 ENOUGH_DECREASE, ENOUGH_FLATTER = 1e-4, 1 - 2e-4
 MOST_TRIALS, MOST_INTERCEPT_STEPS = 25, 4
+SECOND_BUILD, PATIENCE, SLOW = 5, 4, 0.4  # iterations; a slope that falls by less in as many is slow
 
 
 @final
@@ -119,7 +120,8 @@ class _Run:
             self.passes += 1
         self.builder = PreconditionerBuilder(objective, seed)
         self.model: Preconditioner | None = None
-        self.next_build = 0
+        self.built_at = 0
+        self.slopes: list[float] = []
         self.pairs: deque[tuple[Array, Array, float]] = deque(maxlen=memory)
 
     def evaluate(self, weights: FloatArray) -> Evaluation:
@@ -149,9 +151,12 @@ class _Run:
 
     def step(self, k: int) -> bool:
         """Take step k; return whether it got anywhere."""
-        if k >= self.next_build:
+        self.slopes.append(float(np.linalg.norm(self.at.gradient[:, : self.objective.penalized])))
+        if self._model_is_stale(k):
             self.model = self.builder.build(self.weights, self.row_curvature, budget=2 * max(k, 10))
-            self.next_build = 5 if k == 0 else 3 * k + 1
+            self.built_at = k
+            if self.model.exact:
+                self.pairs.clear()
         assert self.model is not None
         direction = self._direction()
         slope = float(np.vdot(self.at.gradient, direction))
@@ -171,6 +176,14 @@ class _Run:
         self._remember(weights, trial)
         self.weights, self.at = weights, trial
         return True
+
+    def _model_is_stale(self, k: int) -> bool:
+        """Return whether M is to be built: at the start, once near the solution, and where it no longer serves."""
+        if self.model is None or (k == SECOND_BUILD and not self.model.exact):
+            return True
+        age = k - self.built_at
+        slow = len(self.slopes) > PATIENCE and self.slopes[-1] > SLOW * self.slopes[-1 - PATIENCE]
+        return slow and age >= max(PATIENCE, int(self.builder.cost))
 
     def _search(self, direction: Array, slope: float) -> tuple[FloatArray, Evaluation] | None:
         t, here = 1.0, self.at
