@@ -302,7 +302,7 @@ class LinearSVM(_LinearClassifier):
     fit_intercept : bool or "penalized", default=True
         Intercepts cost nothing unless "penalized", as if rows had a column of ones.
     class_weight : "balanced", dict or None, default=None
-    solver : "auto", "lbfgs", "sgd", "gradient_descent" or a solver object, default="auto"
+    solver : "auto", "lbfgs", "newton_cg", "sgd", "gradient_descent" or a solver object, default="auto"
         "auto" picks by loss, shape and sparsity (docs/algorithms/solver_choice.md). An object carries its own options.
     tol : float, default=1e-4
         Relative duality gap at which a fit is done; a fit that stops above it says so in a `ConvergenceWarning`.

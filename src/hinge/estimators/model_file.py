@@ -26,7 +26,14 @@ from hinge.typing import Array
 FORMAT = 1
 HEADER, WEIGHTS = "model.json", "weights.safetensors"
 ESTIMATORS: dict[str, Any] = {"LinearSVM": LinearSVM, "SoftmaxRegression": SoftmaxRegression}
-SOLVERS: dict[str, Any] = {"LBFGS": solvers.LBFGS, "SGD": solvers.SGD, "GradientDescent": solvers.GradientDescent}
+SOLVERS: dict[str, Any] = {
+    solver.__name__: solver for solver in (solvers.LBFGS, solvers.NewtonCG, solvers.SGD, solvers.GradientDescent)
+}
+    "LBFGS": solvers.LBFGS,
+    "NewtonCG": solvers.NewtonCG,
+    "SGD": solvers.SGD,
+    "GradientDescent": solvers.GradientDescent,
+}
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,8 @@
 
 from hinge.solvers.gradient_descent import GradientDescent
 from hinge.solvers.lbfgs import LBFGS
+from hinge.solvers.newton_cg import NewtonCG
 from hinge.solvers.result import Callback, Iteration, Solver, SolverResult
 from hinge.solvers.sgd import SGD
 
-__all__ = ["LBFGS", "SGD", "Callback", "GradientDescent", "Iteration", "Solver", "SolverResult"]
+__all__ = ["LBFGS", "SGD", "Callback", "GradientDescent", "Iteration", "NewtonCG", "Solver", "SolverResult"]

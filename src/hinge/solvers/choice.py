@@ -6,10 +6,11 @@ from hinge.errors import UsageError
 from hinge.problems.objective import LinearObjective
 from hinge.solvers.gradient_descent import GradientDescent
 from hinge.solvers.lbfgs import LBFGS
+from hinge.solvers.newton_cg import NewtonCG
 from hinge.solvers.result import Solver
 from hinge.solvers.sgd import SGD
 
-_NAMED: dict[str, type] = {"lbfgs": LBFGS, "sgd": SGD, "gradient_descent": GradientDescent}
+_NAMED: dict[str, type] = {"lbfgs": LBFGS, "newton_cg": NewtonCG, "sgd": SGD, "gradient_descent": GradientDescent}
 SOLVER_NAMES = ("auto", *_NAMED)
 
 

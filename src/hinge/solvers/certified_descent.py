@@ -1,0 +1,199 @@
+"""The loop that L-BFGS and Newton-CG share: a preconditioner, a direction, a step along it, a certificate.
+
+Problem   min P(w) = mean loss + λ/2·‖w‖² for a loss that bends.
+Update    w ← w + t·d with d from the method at hand. The preconditioner M (hinge.problems.preconditioner) is built at
+          the start, once more near the solution, and where it no longer serves.
+Step      t = 1 unless P rises; then by the secant of the slope. Where float32 values are noise, the slope alone decides
+          (approximate Wolfe).
+Stopping  certified relative duality gap ≤ tol (hinge.problems.certificate). Free intercepts must be all but settled
+          before a gap can be certified: at the end they get Newton steps of their own.
+
+Paper: Hager & Zhang, SIAM J. Optim. 16 (2005), section 4 (approximate Wolfe).
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Sequence
+from typing import Protocol, final
+
+import numpy as np
+
+from hinge.ops import single_threaded_blas
+from hinge.problems.certificate import ClassMeans
+from hinge.problems.objective import Evaluation, LinearObjective
+from hinge.problems.preconditioner import Preconditioner, PreconditionerBuilder
+from hinge.solvers.learning_rate import diverged
+from hinge.solvers.result import (
+    CERTIFIED,
+    ENDED,
+    EXHAUSTED,
+    INTERRUPTED,
+    STUCK,
+    Callback,
+    Iteration,
+    SolverResult,
+    notify,
+)
+from hinge.typing import Array, FloatArray
+
+ENOUGH_DECREASE, ENOUGH_FLATTER = 1e-4, 1 - 2e-4
+MOST_TRIALS, MOST_INTERCEPT_STEPS = 25, 4
+SECOND_BUILD, PATIENCE, SLOW = 5, 4, 0.4  # iterations; a slope that falls by less in as many is slow
+
+
+class Method(Protocol):
+    """How a direction comes about."""
+
+    def direction(self, state: Descent) -> Array:
+        """Return a direction, shaped as the weights."""
+        ...
+
+    def moved(self, step: Array, bend: Array) -> None:
+        """Learn from a step and the change of the gradient along it."""
+        ...
+
+    def forget(self) -> bool:
+        """Forget what was learnt; return whether there was anything."""
+        ...
+
+
+@np.errstate(over="ignore", invalid="ignore")  # divergence has an error of its own
+def descend(
+    method: Method,
+    objective: LinearObjective,
+    *,
+    max_iter: int,
+    seed: int,
+    tol: float,
+    start: FloatArray | None,
+    callbacks: Sequence[Callback],
+) -> SolverResult:
+    """Run until the certified gap is `tol` or `max_iter` iterations are done."""
+    with single_threaded_blas():
+        state = Descent(method, objective, seed, tol, start)
+        history: list[Iteration] = []
+        stopped = EXHAUSTED
+        try:
+            for k in range(max_iter + 1):
+                gap = state.certify()
+                history.append(Iteration(k, state.passes, time.perf_counter() - state.clock, state.at.value, gap))
+                if notify(callbacks, history[-1]):
+                    stopped = ENDED
+                    break
+                if gap <= tol:
+                    stopped = CERTIFIED
+                    break
+                if k < max_iter and not state.step(k):
+                    stopped = STUCK
+                    break
+        except KeyboardInterrupt:
+            stopped = INTERRUPTED
+        gap = history[-1].gap if history and history[-1].objective == state.at.value else math.inf
+        return SolverResult(state.weights, state.at.value, max(0, len(history) - 1), tuple(history), stopped, gap)
+
+
+@final
+class Descent:
+    """Where a run stands."""
+
+    def __init__(
+        self, method: Method, objective: LinearObjective, seed: int, tol: float, start: FloatArray | None
+    ) -> None:
+        self.clock = time.perf_counter()
+        self.passes = 0.0
+        self.method, self.objective, self.tol = method, objective, tol
+        self.weights = objective.zero_weights()
+        if start is not None:
+            self.weights[...] = start
+        self.row_curvature = np.empty(objective.passes.n_rows, dtype=self.weights.dtype)
+        self.at = self.evaluate(self.weights)
+        if not math.isfinite(self.at.value):
+            raise diverged("the fit", "at its start", 1.0)
+        self.means: ClassMeans | None = None
+        if objective.free_intercept:
+            self.means = objective.class_means()
+            self.passes += 1
+        self.builder = PreconditionerBuilder(objective, seed)
+        self.model: Preconditioner | None = None
+        self.built_at = 0
+        self.slopes: list[float] = []
+
+    def evaluate(self, weights: FloatArray) -> Evaluation:
+        """Return P and ∂P: one pass."""
+        self.passes += 1
+        return self.objective.evaluate(weights, self.row_curvature)
+
+    def precondition(self, *vectors: Array) -> list[Array]:
+        """Return M⁻¹ of each vector, which is scaled such that float32 can hold it."""
+        assert self.model is not None
+        sizes = [float(np.abs(vector).max()) or 1.0 for vector in vectors]
+        scaled = [(v / size).reshape(self.weights.shape) for v, size in zip(vectors, sizes, strict=True)]
+        solved = self.model.solve(np.stack(scaled).astype(self.weights.dtype))
+        return [z.ravel().astype(np.float64) * size for z, size in zip(solved, sizes, strict=True)]
+
+    def certify(self) -> float:
+        """Return the certified gap; where only the intercepts keep it above `tol`, settle them by Newton steps."""
+        gap = self.objective.gap(self.weights, self.at, self.means)
+        D, l2 = self.objective.penalized, self.objective.l2
+        if self.means is None:
+            return gap
+        bare = float(np.vdot(self.at.gradient[:, :D], self.at.gradient[:, :D])) / (2 * l2)
+        for _ in range(MOST_INTERCEPT_STEPS):
+            if gap <= self.tol or bare > 0.5 * self.tol * max(self.at.value, l2):
+                break
+            G = self.builder.class_curvature(self.weights, self.row_curvature)
+            weights = self.weights.copy()
+            weights[:, D] -= (np.linalg.pinv(G, rcond=1e-10, hermitian=True) @ self.at.gradient[:, D]).astype(G.dtype)
+            trial = self.evaluate(weights)
+            moved = self.objective.gap(weights, trial, self.means)
+            if not moved < gap:
+                break
+            self.weights, self.at, gap = weights, trial, moved
+        return gap
+
+    def step(self, k: int) -> bool:
+        """Take step k; return whether it got anywhere."""
+        self.slopes.append(float(np.linalg.norm(self.at.gradient[:, : self.objective.penalized])))
+        if self._model_is_stale(k):
+            self.model = self.builder.build(self.weights, self.row_curvature, budget=2 * max(k, 10))
+            self.built_at = k
+            if self.model.exact:
+                self.method.forget()
+        direction = self.method.direction(self)
+        slope = float(np.vdot(self.at.gradient, direction))
+        found = self._search(direction, slope) if slope < 0 else None
+        if found is None:
+            return self.method.forget()  # once more along the preconditioned gradient
+        weights, trial = found
+        self.method.moved(
+            (weights.astype(np.float64) - self.weights).ravel(), (trial.gradient - self.at.gradient).ravel()
+        )
+        self.weights, self.at = weights, trial
+        return True
+
+    def _model_is_stale(self, k: int) -> bool:
+        """Return whether M is to be built: at the start, once near the solution, and where it no longer serves."""
+        if self.model is None or (k == SECOND_BUILD and not self.model.exact):
+            return True
+        age = k - self.built_at
+        slow = len(self.slopes) > PATIENCE and self.slopes[-1] > SLOW * self.slopes[-1 - PATIENCE]
+        return slow and age >= max(PATIENCE, int(self.builder.cost))
+
+    def _search(self, direction: Array, slope: float) -> tuple[FloatArray, Evaluation] | None:
+        t, here = 1.0, self.at
+        noise = 4 * float(np.finfo(self.weights.dtype).eps) * abs(here.value)
+        for _ in range(MOST_TRIALS):
+            weights = (self.weights + t * direction).astype(self.weights.dtype)
+            if np.array_equal(weights, self.weights):
+                return None
+            trial = self.evaluate(weights)
+            end_slope = float(np.vdot(trial.gradient, direction))
+            decreased = trial.value <= here.value + ENOUGH_DECREASE * t * slope
+            flat = trial.value <= here.value + noise and end_slope <= -ENOUGH_FLATTER * slope
+            if math.isfinite(trial.value) and (decreased or flat):
+                return weights, trial
+            secant = slope / (slope - end_slope) if math.isfinite(end_slope) and end_slope > slope else 0.1
+            t *= min(max(secant, 0.1), 0.6)
+        return None
