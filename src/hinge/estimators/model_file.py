@@ -29,11 +29,6 @@ ESTIMATORS: dict[str, Any] = {"LinearSVM": LinearSVM, "SoftmaxRegression": Softm
 SOLVERS: dict[str, Any] = {
     solver.__name__: solver for solver in (solvers.LBFGS, solvers.NewtonCG, solvers.SGD, solvers.GradientDescent)
 }
-    "LBFGS": solvers.LBFGS,
-    "NewtonCG": solvers.NewtonCG,
-    "SGD": solvers.SGD,
-    "GradientDescent": solvers.GradientDescent,
-}
 
 
 @dataclass(frozen=True)

@@ -210,7 +210,7 @@ class PreconditionerBuilder:
         per_row = float(np.square(row_curvature, dtype=np.float64).sum()) / total / 2  # classes that a drawn row bends
         count = int(PAIRS_PER_UNKNOWN * self._classes * self._columns / max(per_row, 1.0))
         bent = np.flatnonzero(row_curvature)
-        whole = len(bent) <= 1.5 * count
+        whole = len(bent) <= max(1.5 * count, SAMPLE_ROWS)
         rows, drawn = (bent, np.ones(len(bent))) if whole else draw_rows(row_curvature, count, self._rng)
         D = self._columns
         spent = len(rows) * per_row * D**2 + self._classes * D**3 / 3

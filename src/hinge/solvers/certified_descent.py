@@ -40,6 +40,7 @@ from hinge.typing import Array, FloatArray
 
 ENOUGH_DECREASE, ENOUGH_FLATTER = 1e-4, 1 - 2e-4
 MOST_TRIALS, MOST_INTERCEPT_STEPS = 25, 4
+MOST_FUTILE = 10
 SECOND_BUILD, PATIENCE, SLOW = 5, 4, 0.4  # iterations; a slope that falls by less in as many is slow
 
 
@@ -85,7 +86,7 @@ def descend(
                 if gap <= tol:
                     stopped = CERTIFIED
                     break
-                if k < max_iter and not state.step(k):
+                if state.futile(gap) or (k < max_iter and not state.step(k)):
                     stopped = STUCK
                     break
         except KeyboardInterrupt:
@@ -119,11 +120,22 @@ class Descent:
         self.model: Preconditioner | None = None
         self.built_at = 0
         self.slopes: list[float] = []
+        self.best_gap = self.best_value = math.inf
+        self.waited = 0
 
     def evaluate(self, weights: FloatArray) -> Evaluation:
         """Return P and ∂P: one pass."""
         self.passes += 1
         return self.objective.evaluate(weights, self.row_curvature)
+
+    def futile(self, gap: float) -> bool:
+        """Return whether neither P nor the gap has moved by more than rounding for a while."""
+        noise = 4 * float(np.finfo(self.weights.dtype).eps) * abs(self.at.value)
+        if gap < 0.9 * self.best_gap or self.at.value < self.best_value - noise:
+            self.waited = 0
+        self.best_gap, self.best_value = min(self.best_gap, gap), min(self.best_value, self.at.value)
+        self.waited += 1
+        return self.waited > MOST_FUTILE
 
     def precondition(self, *vectors: Array) -> list[Array]:
         """Return M⁻¹ of each vector, which is scaled such that float32 can hold it."""
