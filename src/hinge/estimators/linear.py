@@ -24,6 +24,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from hinge.config import resolve_threads
 from hinge.errors import DataError, UsageError
+from hinge.estimators.calibration import fit_temperature, held_out_parts
 from hinge.estimators.validation import (
     checked_rows,
     checked_rows_and_labels,
@@ -33,7 +34,7 @@ from hinge.estimators.validation import (
     require_weight_in_each_class,
 )
 from hinge.ops import CpuBackend, Loss
-from hinge.ops.vectorized import softmax
+from hinge.ops.vectorized import log_softmax, softmax
 from hinge.problems.objective import LinearObjective, bind_objective
 from hinge.solvers.choice import SOLVER_NAMES, named_solver
 from hinge.solvers.result import ENDED, INTERRUPTED, STUCK, Callback, Iteration, Solver, SolverResult, print_iteration
@@ -48,6 +49,12 @@ def _takes_stochastic_steps(estimator: Any) -> bool:
         f"partial_fit takes stochastic steps and solver={estimator.solver!r} does not; "
         "use solver='auto' or hinge.solvers.SGD()"
     )
+
+
+def _is_calibrated(estimator: Any) -> bool:
+    if estimator.calibrate is not None:
+        return True
+    raise AttributeError("a LinearSVM has probabilities only with calibrate='temperature'")
 
 
 class _LinearClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
@@ -89,6 +96,7 @@ class _LinearClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.n_iter_ = result.n_iter
         self.history_ = result.history
         self._stream: State | None = None
+        self._calibrate(X, y, objective, result.weights)
         if result.stopped == INTERRUPTED:
             raise KeyboardInterrupt
         if solver.certifies and not self.converged_ and result.stopped != ENDED:
@@ -158,6 +166,11 @@ class _LinearClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             per_class = self._class_weights(codes, weight)
             weight = per_class[codes].astype(X.dtype) * (1 if weight is None else weight)
         _require_representable(X)
+        return self._weighted_objective(X, codes, weight, seen)
+
+    def _weighted_objective(
+        self, X: Rows, codes: Codes, weight: FloatArray | None, seen: float = 0.0
+    ) -> LinearObjective:
         n_classes = len(self.classes_)
         total = seen + (float(X.shape[0]) if weight is None else float(weight.sum(dtype=np.float64)))
         l2 = 2 * self.reg if self.reg is not None else 1 / (self.C * total)
@@ -194,9 +207,12 @@ class _LinearClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         weights: Array = np.where(present, held.sum() / (present.sum() * np.where(present, held, 1.0)), 0.0)
         return weights
 
+    def _calibrate(self, X: Rows, y: Array, objective: LinearObjective, weights: FloatArray) -> None:
+        """Learn what probabilities need beyond the scores; nothing, unless a classifier says otherwise."""
+
     def _publish(self, weights: FloatArray, objective: LinearObjective) -> None:
         """Set `coef_` and `intercept_`; two columns of opposite sign become the one difference that decides."""
-        rows = weights[1:] - weights[:1] if len(self.classes_) == 2 else weights
+        rows = deciding_rows(weights)
         D = objective.passes.n_features
         self.coef_ = np.ascontiguousarray(rows[:, :D])
         self.intercept_ = rows[:, D].copy() if objective.intercept else np.zeros(len(rows), dtype=rows.dtype)
@@ -260,6 +276,17 @@ def _warn_of_the_gap(result: SolverResult, tol: float) -> None:
     )
 
 
+def deciding_rows(weights: FloatArray) -> FloatArray:
+    """Return the weights as they are published: two columns of opposite sign become their difference."""
+    rows: FloatArray = weights[1:] - weights[:1] if len(weights) == 2 else weights
+    return rows
+
+
+def columns_of(scores: FloatArray) -> FloatArray:
+    """Return scores with one column a class, also where two classes share one."""
+    return np.stack([np.zeros_like(scores), scores], axis=1) if scores.ndim == 1 else scores
+
+
 def _require_positive(name: str, value: Any) -> None:
     if isinstance(value, str) or not 0 < value < np.inf:
         raise UsageError(f"{name}={value!r} is not a positive number", remedy=f"Use for example {name}=1.0.")
@@ -302,6 +329,9 @@ class LinearSVM(_LinearClassifier):
     fit_intercept : bool or "penalized", default=True
         Intercepts cost nothing unless "penalized", as if rows had a column of ones.
     class_weight : "balanced", dict or None, default=None
+    calibrate : "temperature" or None, default=None
+        "temperature" adds `predict_proba`: scores of rows held out in five folds, each started at the solution, fit one
+        number T such that softmax(scores/T) is likeliest. The most probable class is always the predicted one.
     solver : "auto", "lbfgs", "newton_cg", "sgd", "gradient_descent" or a solver object, default="auto"
         "auto" picks by loss, shape and sparsity (docs/algorithms/solver_choice.md). An object carries its own options.
     tol : float, default=1e-4
@@ -328,6 +358,7 @@ class LinearSVM(_LinearClassifier):
     converged_ : whether duality_gap_ ≤ tol
     history_ : tuple of `solvers.Iteration`: passes over the rows, seconds, objective, gap
     n_iter_ : iterations done
+    temperature_ : T, with calibrate="temperature"
     n_features_in_, feature_names_in_ : as in scikit-learn
     """
 
@@ -341,6 +372,7 @@ class LinearSVM(_LinearClassifier):
         margin: float = 1.0,
         fit_intercept: bool | str = True,
         class_weight: Any = None,
+        calibrate: str | None = None,
         solver: Any = "auto",
         tol: float = 1e-4,
         max_iter: int | None = None,
@@ -357,6 +389,7 @@ class LinearSVM(_LinearClassifier):
         self.margin = margin
         self.fit_intercept = fit_intercept
         self.class_weight = class_weight
+        self.calibrate = calibrate
         self.solver = solver
         self.tol = tol
         self.max_iter = max_iter
@@ -376,6 +409,40 @@ class LinearSVM(_LinearClassifier):
             )
         kind: Any = "weston_watkins" if n_classes == 2 else self.multi_class
         return Loss(kind, squared=self.loss == "squared_hinge", margin=self.margin)
+
+    @available_if(_is_calibrated)  # type: ignore[untyped-decorator]
+    def predict_proba(self, X: Any) -> FloatArray:
+        """Return one probability a class; each row sums to 1 and its largest is the predicted class."""
+        check_is_fitted(self, "temperature_")
+        return softmax(columns_of(self.decision_function(X)) / self.temperature_)
+
+    @available_if(_is_calibrated)  # type: ignore[untyped-decorator]
+    def predict_log_proba(self, X: Any) -> FloatArray:
+        """Return the logarithms of `predict_proba`, exact where probabilities vanish."""
+        check_is_fitted(self, "temperature_")
+        return log_softmax(columns_of(self.decision_function(X)) / self.temperature_)
+
+    def _calibrate(self, X: Rows, y: Array, objective: LinearObjective, weights: FloatArray) -> None:
+        if self.calibrate is None:
+            return
+        if self.calibrate != "temperature":
+            raise UsageError(f"calibrate={self.calibrate!r}", remedy="Use 'temperature' or None.")
+        codes, weight = class_codes(y, self.classes_), objective.row_weight
+        scores = np.empty((len(codes), len(deciding_rows(weights))), dtype=weights.dtype)
+        seed = self._seed()
+        held_out = held_out_parts(codes, weight, seed)
+        for held in held_out:
+            kept = np.ones(len(codes), dtype=X.dtype) if weight is None else weight.copy()
+            kept[held] = 0
+            part = self._weighted_objective(X, codes, kept)
+            solver = self._solver(part)
+            limit = solver.default_iterations if self.max_iter is None else self.max_iter
+            rows = deciding_rows(solver.minimize(part, max_iter=limit, seed=seed, tol=self.tol, start=weights).weights)
+            D = X.shape[1]
+            scores[held] = X[held] @ rows[:, :D].T + (rows[:, D] if part.intercept else 0)
+        seen = np.concatenate(held_out)
+        out_of_fold = columns_of(scores[seen, 0] if scores.shape[1] == 1 else scores[seen])
+        self.temperature_ = fit_temperature(out_of_fold, codes[seen], None if weight is None else weight[seen])
 
 
 @final
@@ -421,16 +488,8 @@ class SoftmaxRegression(_LinearClassifier):
 
     def predict_proba(self, X: Any) -> FloatArray:
         """Return one probability a class; each row sums to 1 and its largest is the predicted class."""
-        scores = self.decision_function(X)
-        if scores.ndim == 1:
-            scores = np.stack([np.zeros_like(scores), scores], axis=1)
-        return softmax(scores)
+        return softmax(columns_of(self.decision_function(X)))
 
     def predict_log_proba(self, X: Any) -> FloatArray:
         """Return the logarithms of `predict_proba`, exact where probabilities vanish."""
-        scores = self.decision_function(X)
-        if scores.ndim == 1:
-            scores = np.stack([np.zeros_like(scores), scores], axis=1)
-        shifted = scores - scores.max(axis=1, keepdims=True)
-        logarithms: FloatArray = shifted - np.log(np.exp(shifted).sum(axis=1, keepdims=True))
-        return logarithms
+        return log_softmax(columns_of(self.decision_function(X)))

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import platform
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, is_dataclass
@@ -77,13 +78,34 @@ def write_model(
         "n_features": int(model.coef_.shape[1]),
         "feature_names": None if feature_names is None else [str(name) for name in feature_names],
         "target_name": target_name,
-        "fit": {"objective": float(model.objective_), "n_iter": int(model.n_iter_)},
+        "fit": _fit_facts(model),
         "weights_sha256": hashlib.sha256(weights).hexdigest(),
         "versions": library_versions(),
         "data": data or {},
     }
     (directory / WEIGHTS).write_bytes(weights)
     (directory / HEADER).write_text(json.dumps(header, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+
+
+def _fit_facts(model: Any) -> dict[str, Any]:
+    """Return what is told of the fit; a gap is left out where none was certified, as after partial_fit."""
+    facts = {"objective": float(model.objective_), "n_iter": int(model.n_iter_)}
+    gap = float(getattr(model, "duality_gap_", math.inf))
+    if math.isfinite(gap):
+        facts |= {"duality_gap": gap, "converged": model.converged_}
+    if hasattr(model, "temperature_"):
+        facts["temperature"] = float(model.temperature_)
+    return facts
+
+
+def _restore_fit(model: Any, facts: dict[str, Any]) -> None:
+    model.objective_, model.n_iter_ = float(facts["objective"]), int(facts["n_iter"])
+    model.duality_gap_ = float(facts.get("duality_gap", math.inf))
+    model.converged_ = bool(facts.get("converged", False))
+    if "temperature" in facts:
+        model.temperature_ = float(facts["temperature"])
+        if not 0 < model.temperature_ < math.inf:
+            raise ValueError("the temperature is not a positive number")
 
 
 def load_model(directory: str | Path) -> Any:
@@ -113,7 +135,7 @@ def read_model_file(directory: str | Path) -> ModelFile:
         names = header["feature_names"] or [f"column {k + 1}" for k in range(n_features)]
         if len(names) != n_features:
             raise ValueError("feature names and weights differ in number")
-        model.objective_, model.n_iter_ = float(header["fit"]["objective"]), int(header["fit"]["n_iter"])
+        _restore_fit(model, header["fit"])
         target_name = str(header["target_name"])
     except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
         raise DataError(

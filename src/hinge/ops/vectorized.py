@@ -23,6 +23,13 @@ def softmax(scores: FloatArray) -> FloatArray:
     return probabilities
 
 
+def log_softmax(scores: FloatArray) -> FloatArray:
+    """Return the logarithm of `softmax`, exact where probabilities vanish."""
+    shifted = scores - scores.max(axis=-1, keepdims=True)
+    logarithms: FloatArray = shifted - np.log(np.exp(shifted).sum(axis=-1, keepdims=True))
+    return logarithms
+
+
 def one_hot(y: Codes, n_classes: int, dtype: type = np.float64) -> FloatArray:
     """Return N×C rows of zeros with a one at each row's class."""
     rows: FloatArray = np.zeros((len(y), n_classes), dtype=dtype)
