@@ -23,17 +23,11 @@ template <class T>
 using FeatureMajorOut = nb::ndarray<T, nb::ndim<2>, nb::f_contig, nb::device::cpu>;
 template <class T>
 using RowCurvature = nb::ndarray<T, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+template <class T>
+using DualVariables = nb::ndarray<const T, nb::ndim<2>, nb::device::cpu>;
+using Gain = nb::ndarray<double, nb::shape<1>, nb::c_contig, nb::device::cpu>;
 template <class A>
 using Optional = std::optional<A>;
-
-void require(bool condition, const char* message) {
-  if (!condition) throw std::invalid_argument(message);
-}
-
-bool python_wants_to_stop() {
-  const nb::gil_scoped_acquire gil;
-  return PyErr_CheckSignals() != 0;
-}
 
 // Shapes and ranges that memory safety depends on. Labels and column indices were checked when the data were bound.
 template <class T, class W, class Out>
@@ -70,6 +64,20 @@ LinearPass<T> make_pass(int kind, bool squared, double margin, ptrdiff_t rows, p
           row_curvature ? row_curvature->data() : nullptr};
 }
 
+// With alpha, the pass's gradient is that of a dual point, and gain its value before the penalty.
+template <class T>
+void add_dual_point(LinearPass<T>& pass, ptrdiff_t rows, const Optional<DualVariables<T>>& alpha, const Optional<Gain>& gain) {
+  if (!alpha && !gain) return;
+  require(alpha && gain, "alpha and gain go together");
+  require(pass.loss.kind != LossKind::softmax && pass.product == Product::gradient, "alpha needs a hinge, and no direction");
+  require((ptrdiff_t)alpha->shape(0) == rows && (ptrdiff_t)alpha->shape(1) == pass.C && alpha->stride(1) == 1,
+          "alpha needs a row for each of X's, with a value for each class side by side");
+  pass.alpha = alpha->data();
+  pass.alpha_stride = (ptrdiff_t)alpha->stride(0);
+  pass.dual_gain = gain->data();
+  *pass.dual_gain = 0;
+}
+
 template <class F>
 double run(F&& pass) {
   Interrupt interrupt(python_wants_to_stop);
@@ -86,9 +94,10 @@ template <class T>
 double dense_pass(int kind, bool squared, double margin, Dense<T> X, Vector1<std::int32_t> y,
                   Optional<Vector1<T>> sample_weight, Optional<Vector1<std::int64_t>> subset, ClassMajor<T> weights,
                   Optional<ClassMajor<T>> direction, ClassMajorOut<T> out, int threads,
-                  Optional<RowCurvature<T>> row_curvature) {
-  const auto pass = make_pass<T>(kind, squared, margin, (ptrdiff_t)X.shape(0), (ptrdiff_t)X.shape(1), y, sample_weight,
+                  Optional<RowCurvature<T>> row_curvature, Optional<DualVariables<T>> alpha, Optional<Gain> gain) {
+  auto pass = make_pass<T>(kind, squared, margin, (ptrdiff_t)X.shape(0), (ptrdiff_t)X.shape(1), y, sample_weight,
                                  subset, weights, direction, out, threads, row_curvature);
+  add_dual_point(pass, (ptrdiff_t)X.shape(0), alpha, gain);
   const DenseRows<T> rows{X.data(), (ptrdiff_t)X.stride(0), (ptrdiff_t)X.stride(1), (ptrdiff_t)X.shape(1)};
   const Blas& blas = scipy_blas();
   return run([&](Interrupt& interrupt) {
@@ -101,11 +110,12 @@ double sparse_pass(int kind, bool squared, double margin, Vector1<I> indptr, Vec
                    ptrdiff_t n_features, Vector1<std::int32_t> y, Optional<Vector1<T>> sample_weight,
                    Optional<Vector1<std::int64_t>> subset, FeatureMajor<T> weights,
                    Optional<FeatureMajor<T>> direction, FeatureMajorOut<T> out, int threads,
-                   Optional<RowCurvature<T>> row_curvature) {
+                   Optional<RowCurvature<T>> row_curvature, Optional<DualVariables<T>> alpha, Optional<Gain> gain) {
   require(indptr.shape(0) >= 1, "indptr is empty");
   require(indices.shape(0) == data.shape(0), "indices and data differ in length");
-  const auto pass = make_pass<T>(kind, squared, margin, (ptrdiff_t)indptr.shape(0) - 1, n_features, y, sample_weight,
+  auto pass = make_pass<T>(kind, squared, margin, (ptrdiff_t)indptr.shape(0) - 1, n_features, y, sample_weight,
                                  subset, weights, direction, out, threads, row_curvature);
+  add_dual_point(pass, (ptrdiff_t)indptr.shape(0) - 1, alpha, gain);
   const SparseRows<T, I> rows{indptr.data(), indices.data(), data.data(), n_features};
   return run([&](Interrupt& interrupt) {
     return linear_pass(pass, rows, kernels<T>(module_isa()), interrupt, out.data());
@@ -113,14 +123,16 @@ double sparse_pass(int kind, bool squared, double margin, Vector1<I> indptr, Vec
 }
 
 constexpr const char* doc =
-    "Sum the weighted losses and their gradient, or with a direction the curvature product, over the rows into out.";
+    "Sum the weighted losses and their gradient, or with a direction the curvature product, or with alpha the gradient of "
+    "that dual point, over the rows into out.";
 
 template <class T>
 void bind_dense(nb::module_& m) {
   m.def("linear_pass_dense", dense_pass<T>, nb::arg("kind"), nb::arg("squared"), nb::arg("margin"),
         nb::arg("X").noconvert(), nb::arg("y").noconvert(), nb::arg("sample_weight").noconvert().none(),
         nb::arg("subset").noconvert().none(), nb::arg("weights").noconvert(), nb::arg("direction").noconvert().none(),
-        nb::arg("out").noconvert(), nb::arg("threads"), nb::arg("row_curvature").noconvert().none() = nb::none(), doc);
+        nb::arg("out").noconvert(), nb::arg("threads"), nb::arg("row_curvature").noconvert().none() = nb::none(),
+        nb::arg("alpha").noconvert().none() = nb::none(), nb::arg("gain").noconvert().none() = nb::none(), doc);
 }
 
 template <class T, class I>
@@ -129,7 +141,8 @@ void bind_sparse(nb::module_& m) {
         nb::arg("indptr").noconvert(), nb::arg("indices").noconvert(), nb::arg("data").noconvert(),
         nb::arg("n_features"), nb::arg("y").noconvert(), nb::arg("sample_weight").noconvert().none(),
         nb::arg("subset").noconvert().none(), nb::arg("weights").noconvert(), nb::arg("direction").noconvert().none(),
-        nb::arg("out").noconvert(), nb::arg("threads"), nb::arg("row_curvature").noconvert().none() = nb::none(), doc);
+        nb::arg("out").noconvert(), nb::arg("threads"), nb::arg("row_curvature").noconvert().none() = nb::none(),
+        nb::arg("alpha").noconvert().none() = nb::none(), nb::arg("gain").noconvert().none() = nb::none(), doc);
 }
 
 }  // namespace

@@ -21,6 +21,7 @@ NB_MODULE(_native, m) {
     throw nb::import_error(error.what());
   }
   m.doc() = "hinge's hot loops. Everything here checks types and shapes and nothing else; use hinge.ops.";
+  bind_dual_coordinate_ascent(m);
   bind_exp(m);
   bind_linear_pass(m);
   bind_system(m);

@@ -28,6 +28,8 @@ namespace {
 
 #include "sparse.inl"
 
+#include "dual_coordinate_ascent.inl"
+
 template <class T>
 constexpr Kernels<T> table{
     dense_scores<T>,
@@ -40,6 +42,12 @@ constexpr Kernels<T> table{
     sparse_accumulate<T, std::int64_t>,
     transpose<T>,
     exp_array<T>,
+    dual_step<T>,
+    packed_scores<T, std::int32_t>,
+    packed_scores<T, std::int64_t>,
+    packed_update<T, std::int32_t>,
+    packed_update<T, std::int64_t>,
+    row_update<T>,
 };
 
 }  // namespace

@@ -42,6 +42,18 @@ struct Kernels {
   void (*transpose)(const T* x, ptrdiff_t stride, ptrdiff_t n, ptrdiff_t D, T* packed, ptrdiff_t ldp);
   // out[i] = eˣ, to the accuracy stated in docs/algorithms/exp.md.
   void (*exp)(const T* x, T* out, ptrdiff_t n);
+
+  // For one row at a time; arrays of classes have `width` lanes: 4, 8 or a multiple of 16, and scores of −1e30 beyond C.
+  // Solves the row's dual problem: α in place, the change of u to delta, `m` is scratch; whether anything changed. `own` is
+  // the lane of the row's class; in one-vs-rest it may lie outside.
+  bool (*dual_step)(const Loss& loss, T q, ptrdiff_t own, const T* s, T* alpha, T* delta, T* m, ptrdiff_t width);
+  // s += Σ_k value[k]·w[index[k] * width …], and its transpose w[index[k] * width …] += value[k]·r.
+  void (*packed_scores_32)(const std::int32_t* index, const T* value, ptrdiff_t count, const T* w, ptrdiff_t width, T* s);
+  void (*packed_scores_64)(const std::int64_t* index, const T* value, ptrdiff_t count, const T* w, ptrdiff_t width, T* s);
+  void (*packed_update_32)(const std::int32_t* index, const T* value, ptrdiff_t count, const T* r, T* w, ptrdiff_t width);
+  void (*packed_update_64)(const std::int64_t* index, const T* value, ptrdiff_t count, const T* r, T* w, ptrdiff_t width);
+  // w[c * ldw + d] += r[c]·x[d].
+  void (*row_update)(const T* x, ptrdiff_t D, const T* r, ptrdiff_t C, T* w, ptrdiff_t ldw);
 };
 
 enum class Isa : int { baseline = 0, avx2 = 1, avx512 = 2 };

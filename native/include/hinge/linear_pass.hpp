@@ -35,6 +35,9 @@ struct LinearPass {
   Targets<T> targets;
   int threads;
   T* row_curvature = nullptr;  // for a gradient: v_i·trace(∂²loss_i/∂s²) of each row, by its number; null: not wanted
+  const T* alpha = nullptr;  // for a gradient: dual variables, rows × C, whose u_i then take the place of ∂loss/∂s in G
+  ptrdiff_t alpha_stride = 0;
+  double* dual_gain = nullptr;  // Σ_i v_i·(−loss*(u_i)), with alpha
 };
 
 // More classes than this are left to GEMM: register tiles would read the weights from outer caches over and over.
@@ -74,10 +77,32 @@ void add_row_curvature(const LinearPass<T>& pass, const T* r, ptrdiff_t ld, ptrd
   }
 }
 
+// Writes v_i·u_i(α_i) over a block's residuals and returns Σ_i v_i·(−loss*(u_i)). In Crammer and Singer's plain hinge α may
+// add up to 1 and a rounding error more; the point that is used and valued is then α scaled back.
+template <class T>
+double dual_slopes(const LinearPass<T>& pass, T* r, ptrdiff_t ld, ptrdiff_t start, ptrdiff_t n, const std::int32_t* y,
+                   const T* weight) {
+  const bool coupled = pass.loss.kind != LossKind::one_vs_rest, by_sum = pass.loss.kind == LossKind::crammer_singer;
+  double gain = 0;
+  for (ptrdiff_t i = 0; i < n; ++i) {
+    const T* alpha = pass.alpha + pass.targets.row(start + i) * pass.alpha_stride;
+    const double v = (double)weight[i];
+    double sum = 0, squares = 0;
+    for (ptrdiff_t c = 0; c < pass.C; ++c) sum += (double)alpha[c], squares += (double)alpha[c] * (double)alpha[c];
+    const double scale = by_sum && !pass.loss.squared && sum > 1 ? 1 / sum : 1;
+    for (ptrdiff_t c = 0; c < pass.C; ++c) r[c * ld + i] = (T)(v * scale * (double)alpha[c]);
+    r[y[i] * ld + i] = (T)(coupled ? -v * scale * sum : -v * (double)alpha[y[i]]);
+    if (by_sum) squares = sum * sum;
+    gain += v * (pass.loss.margin * scale * sum - (pass.loss.squared ? squares / 4 : 0));
+  }
+  return gain;
+}
+
 // The rows of one thread, block by block.
 template <class T, class Worker>
 double run_worker(const LinearPass<T>& pass, const Kernels<T>& kernels, Worker& worker, BlockBuffers<T>& buffers,
-                  ptrdiff_t first, ptrdiff_t last, bool caller, Interrupt& interrupt, double* bias_sum) {
+                  ptrdiff_t first, ptrdiff_t last, bool caller, Interrupt& interrupt, double* bias_sum,
+                  double* dual_gain) {
   const ptrdiff_t ld = Worker::block_rows(), C = pass.C;
   const bool curved = pass.product == Product::curvature;
   auto& [s, weight, y] = buffers;
@@ -102,6 +127,7 @@ double run_worker(const LinearPass<T>& pass, const Kernels<T>& kernels, Worker& 
       loss += kernels.residual(pass.loss, r, ld, n, C, y.data(), weight.data());
     if (!curved && pass.row_curvature != nullptr)
       add_row_curvature(pass, r, ld, start, n, y.data(), weight.data());
+    if (!curved && pass.alpha != nullptr) *dual_gain += dual_slopes(pass, r, ld, start, n, y.data(), weight.data());
     worker.accumulate(n, r, ld);
     if (pass.intercept)
       for (ptrdiff_t c = 0; c < C; ++c)
@@ -125,10 +151,11 @@ double run_engine(const LinearPass<T>& pass, const Kernels<T>& kernels, const En
     workers.push_back(make_worker(k));
     buffers.emplace_back((pass.product == Product::curvature ? 2 : 1) * C, block);
   }
-  std::vector<double> losses(threads), bias(threads * C);
+  std::vector<double> losses(threads), gains(threads), bias(threads * C);
   run_parts(threads, [&](int k) {
     const ptrdiff_t first = blocks * k / threads * block, last = std::min(count, blocks * (k + 1) / threads * block);
-    losses[k] = run_worker(pass, kernels, workers[k], buffers[k], first, last, k == 0, interrupt, bias.data() + k * C);
+    losses[k] = run_worker(pass, kernels, workers[k], buffers[k], first, last, k == 0, interrupt, bias.data() + k * C,
+                           gains.data() + k);
   });
   engine.collect(workers, out);
   if (pass.intercept)
@@ -137,6 +164,8 @@ double run_engine(const LinearPass<T>& pass, const Kernels<T>& kernels, const En
       for (int k = 0; k < threads; ++k) sum += bias[k * C + c];
       out[bias_start + c * bias_stride] = (T)sum;
     }
+  if (pass.dual_gain != nullptr)
+    for (double part : gains) *pass.dual_gain += part;
   double loss = 0;
   for (double part : losses) loss += part;
   return loss;

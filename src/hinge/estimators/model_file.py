@@ -28,7 +28,14 @@ FORMAT = 1
 HEADER, WEIGHTS = "model.json", "weights.safetensors"
 ESTIMATORS: dict[str, Any] = {"LinearSVM": LinearSVM, "SoftmaxRegression": SoftmaxRegression}
 SOLVERS: dict[str, Any] = {
-    solver.__name__: solver for solver in (solvers.LBFGS, solvers.NewtonCG, solvers.SGD, solvers.GradientDescent)
+    solver.__name__: solver
+    for solver in (
+        solvers.LBFGS,
+        solvers.NewtonCG,
+        solvers.DualCoordinateAscent,
+        solvers.SGD,
+        solvers.GradientDescent,
+    )
 }
 
 

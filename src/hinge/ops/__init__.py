@@ -1,7 +1,17 @@
 """The compute protocol and its back ends."""
 
 from hinge.ops.cpu import CpuBackend, single_threaded_blas, system_info
-from hinge.ops.protocol import Backend, LinearPasses, Loss
+from hinge.ops.protocol import Backend, DualAscent, DualPasses, LinearPasses, Loss
 from hinge.ops.reference import ReferenceBackend
 
-__all__ = ["Backend", "CpuBackend", "LinearPasses", "Loss", "ReferenceBackend", "single_threaded_blas", "system_info"]
+__all__ = [
+    "Backend",
+    "CpuBackend",
+    "DualAscent",
+    "DualPasses",
+    "LinearPasses",
+    "Loss",
+    "ReferenceBackend",
+    "single_threaded_blas",
+    "system_info",
+]

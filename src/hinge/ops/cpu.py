@@ -12,6 +12,7 @@ from scipy import sparse
 
 from hinge import _native
 from hinge.errors import DataError, UsageError
+from hinge.ops.cpu_dual import BoundRows, CpuDualAscent, Intercept, dual_memory
 from hinge.ops.protocol import LOSS_KINDS, LinearPasses, Loss
 from hinge.typing import Array, Codes, FloatArray, Rows
 
@@ -59,6 +60,26 @@ class CpuPasses:
             raise UsageError("a plain hinge has no curvature", remedy="Use its squared form, or softmax.")
         return self._run(loss, weights, direction, subset)[1]
 
+    def loss_and_dual_point(
+        self, loss: Loss, weights: FloatArray, alpha: FloatArray
+    ) -> tuple[float, float, FloatArray]:
+        """Return Σ vᵢ·loss(W xᵢ, yᵢ), Σ vᵢ·(−loss*(uᵢ)) and Σ vᵢ uᵢ xᵢᵀ, reading the rows once."""
+        gain = np.zeros(1)
+        value, gradient = self._run(loss, weights, None, None, None, alpha, gain)
+        return value, float(gain[0]), gradient
+
+    def dual_memory(self, loss: Loss) -> int:
+        """Return about how many bytes a run of dual coordinate ascent takes."""
+        return dual_memory(loss, self._X, self.n_classes)
+
+    def dual_ascent(
+        self, loss: Loss, *, penalty: float, intercept: bool, penalize_intercept: bool, seed: int
+    ) -> CpuDualAscent:
+        """Start a run of dual coordinate ascent at α = 0."""
+        rows = BoundRows(self._X, self._y, self._sample_weight, self.n_classes, self.threads)
+        kind: Intercept = "none" if not intercept else "penalized" if penalize_intercept else "free"
+        return CpuDualAscent(loss, rows, penalty=penalty, intercept=kind, seed=seed)
+
     def rows(self, subset: Array) -> tuple[Rows, Codes, FloatArray]:
         """Return these rows, their labels and their weights."""
         weight = np.ones(len(subset), self.dtype) if self._sample_weight is None else self._sample_weight[subset]
@@ -71,6 +92,8 @@ class CpuPasses:
         direction: FloatArray | None,
         subset: Array | None,
         row_curvature: FloatArray | None = None,
+        alpha: FloatArray | None = None,
+        gain: FloatArray | None = None,
     ) -> tuple[float, FloatArray]:
         order: Any = "F" if self._sparse else "C"
         weights = np.asarray(weights, dtype=self.dtype, order=order)
@@ -80,7 +103,18 @@ class CpuPasses:
             subset = np.ascontiguousarray(subset, dtype=np.int64)
         out: FloatArray = np.empty(weights.shape, dtype=self.dtype, order=order)
         kind = LOSS_KINDS.index(loss.kind)
-        rest = (self._y, self._sample_weight, subset, weights, direction, out, self.threads, row_curvature)
+        rest: Any = (
+            self._y,
+            self._sample_weight,
+            subset,
+            weights,
+            direction,
+            out,
+            self.threads,
+            row_curvature,
+            alpha,
+            gain,
+        )
         if self._sparse:
             X = self._X
             value = _native.linear_pass_sparse(

@@ -7,7 +7,7 @@ All results are sums over rows, never means: sums over row blocks, files or mach
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar, Literal, Protocol, TypeAlias
+from typing import ClassVar, Literal, Protocol, TypeAlias, runtime_checkable
 
 from hinge.errors import UsageError
 from hinge.typing import Array, Codes, FloatArray, Rows
@@ -99,6 +99,61 @@ class LinearPasses(Protocol):
         self, loss: Loss, weights: FloatArray, direction: FloatArray, subset: Array | None = None
     ) -> FloatArray:
         """Return the (generalised) Hessian of that sum times `direction`."""
+        ...
+
+
+class DualAscent(Protocol):
+    """A run of dual coordinate ascent in progress: its dual variables, and the weights that belong to them."""
+
+    def epoch(self) -> float:
+        """Visit the rows in random order, each time solving the row's dual problem with all others held fixed.
+
+        Rows that keep being found at their best may be left at rest for a while; return the share that was visited.
+        """
+        ...
+
+    @property
+    def alpha(self) -> FloatArray:
+        """N×C dual variables ≥ 0; what they stand for is in hinge.ops.dual."""
+        ...
+
+    @property
+    def weights(self) -> FloatArray:
+        """The weights that the dual variables give, up to rounding; the intercepts are those reached."""
+        ...
+
+    @property
+    def mean_weights(self) -> FloatArray:
+        """The weights averaged over the last epochs."""
+        ...
+
+    def start_intercepts(self, weights: FloatArray) -> None:
+        """Begin with the scores that these weights give the mean row."""
+        ...
+
+    def refresh(self, gradient: FloatArray) -> None:
+        """Replace the weights by −`gradient`, which is Σ vᵢ uᵢ xᵢᵀ / penalty of `alpha`, summed anew."""
+        ...
+
+
+@runtime_checkable
+class DualPasses(LinearPasses, Protocol):
+    """Rows whose dual variables a back end can keep."""
+
+    def dual_memory(self, loss: Loss) -> int:
+        """Return about how many bytes a run of dual coordinate ascent takes."""
+        ...
+
+    def dual_ascent(
+        self, loss: Loss, *, penalty: float, intercept: bool, penalize_intercept: bool, seed: int
+    ) -> DualAscent:
+        """Start a run at α = 0 for Σ vᵢ·loss(W xᵢ + b, yᵢ) + penalty/2·‖W‖², or ‖(W, b)‖²."""
+        ...
+
+    def loss_and_dual_point(
+        self, loss: Loss, weights: FloatArray, alpha: FloatArray
+    ) -> tuple[float, float, FloatArray]:
+        """Return Σ vᵢ·loss(W xᵢ, yᵢ) at the weights, and of the dual point u(α) Σ vᵢ·(−loss*(uᵢ)) and Σ vᵢ uᵢ xᵢᵀ."""
         ...
 
 

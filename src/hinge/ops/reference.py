@@ -10,6 +10,7 @@ import numpy as np
 from scipy import sparse
 
 from hinge.ops import loops, vectorized
+from hinge.ops.dual import ReferenceDualAscent, dual_slopes
 from hinge.ops.protocol import LinearPasses, Loss
 from hinge.typing import Array, Codes, FloatArray, Rows
 
@@ -65,6 +66,32 @@ class _ReferencePasses(ABC):
 
     @abstractmethod
     def _sums(self, loss: Loss, weights: FloatArray, X: Rows, y: Codes, v: FloatArray) -> tuple[float, FloatArray]: ...
+
+    def dual_memory(self, loss: Loss) -> int:
+        return 8 * self.n_classes * (2 * self.n_rows + 3 * self.n_features)
+
+    def dual_ascent(
+        self, loss: Loss, *, penalty: float, intercept: bool, penalize_intercept: bool, seed: int
+    ) -> ReferenceDualAscent:
+        dense = self.X.toarray() if sparse.issparse(self.X) else self.X
+        return ReferenceDualAscent(
+            loss,
+            dense,
+            self.y,
+            self.sample_weight,
+            self.n_classes,
+            penalty=penalty,
+            intercept=intercept,
+            penalize_intercept=penalize_intercept,
+            seed=seed,
+        )
+
+    def loss_and_dual_point(
+        self, loss: Loss, weights: FloatArray, alpha: FloatArray
+    ) -> tuple[float, float, FloatArray]:
+        value = self.loss_and_gradient(loss, weights)[0]
+        gain, u = dual_slopes(loss, alpha, self.y)
+        return value, float(self.sample_weight @ gain), _gradient(self.X, self.sample_weight[:, None] * u, weights)
 
     def curvature_product(
         self, loss: Loss, weights: FloatArray, direction: FloatArray, subset: Array | None = None

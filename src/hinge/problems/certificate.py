@@ -85,7 +85,7 @@ def relative_gap(primal: float, bound: float, l2: float) -> float:
 
 
 def _half_square(gradient: Array, l2: float) -> float:
-    return float(np.vdot(gradient, gradient)) / (2 * l2)
+    return float(np.linalg.norm(gradient)) ** 2 / (2 * l2)
 
 
 def _repair(loss: Loss, point: DualPoint, shares: Array) -> tuple[float, Array, float]:
