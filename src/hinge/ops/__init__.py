@@ -1,6 +1,6 @@
 """The compute protocol and its back ends."""
 
-from hinge.ops.cpu import CpuBackend, single_threaded_blas, system_info
+from hinge.ops.cpu import CpuBackend, blas_threads, single_threaded_blas, system_info
 from hinge.ops.protocol import Backend, DualAscent, DualPasses, LinearPasses, Loss
 from hinge.ops.reference import ReferenceBackend
 
@@ -12,6 +12,7 @@ __all__ = [
     "LinearPasses",
     "Loss",
     "ReferenceBackend",
+    "blas_threads",
     "single_threaded_blas",
     "system_info",
 ]

@@ -152,10 +152,15 @@ def _blas_controller() -> Any:
     return ThreadpoolController()
 
 
+def blas_threads(count: int) -> AbstractContextManager[object]:
+    """Keep BLAS to so many threads."""
+    manager: AbstractContextManager[object] = _blas_controller().limit(limits=count, user_api="blas")
+    return manager
+
+
 def single_threaded_blas() -> AbstractContextManager[object]:
     """Keep BLAS to one thread while our own threads call it, or wait for cores that its idle threads would burn."""
-    manager: AbstractContextManager[object] = _blas_controller().limit(limits=1, user_api="blas")
-    return manager
+    return blas_threads(1)
 
 
 @final

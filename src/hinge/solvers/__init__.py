@@ -2,6 +2,7 @@
 
 from hinge.solvers.dual_coordinate_ascent import DualCoordinateAscent
 from hinge.solvers.gradient_descent import GradientDescent
+from hinge.solvers.interior_point import InteriorPoint
 from hinge.solvers.lbfgs import LBFGS
 from hinge.solvers.newton_cg import NewtonCG
 from hinge.solvers.result import Callback, Iteration, Solver, SolverResult
@@ -13,6 +14,7 @@ __all__ = [
     "Callback",
     "DualCoordinateAscent",
     "GradientDescent",
+    "InteriorPoint",
     "Iteration",
     "NewtonCG",
     "Solver",

@@ -1,0 +1,325 @@
+"""The multiclass hinges as quadratic programs, and Newton's equations on their optimality conditions.
+
+A row pays for margins m = Δ + A s, one for each pair (i, c): s_c − s_y for rivals c, or ±s_c in one-vs-rest. With
+slacks ξ, one a pair, or one a row where only the strongest rival counts (Crammer–Singer):
+
+    z = ξ − m ≥ 0  ⟂  α ≥ 0          ξ ≥ 0  ⟂  β = 1 − Σα ≥ 0   (squared:  2ξ = Σα instead)
+    λW + Σᵢ ωᵢ u(αᵢ) xᵢᵀ = 0          Σᵢ ωᵢ u(αᵢ) = 0 with intercepts, u = Aᵀα as in hinge.ops.dual
+
+where Σα runs over the pairs that share the slack. z, ξ and β follow from the rest exactly; only the second line has to
+be met by Newton's method. Its unknowns but dW go one by one: with E = α/z, e = ΣE, and dξ = ρ·Σdα + r (ρ = ξ/β; ½ if
+squared), the rows have
+
+    Σdα = (Σ(E·dm + q) − e·r) / (1 + e·ρ)      dα = E·(dm − dξ) + q      q = (σμ − zα)/z
+
+and so  dα = M dm + g  with M = diag(E) − ρ/(1 + eρ)·E Eᵀ over the pairs of a slack: a C×C matrix D = AᵀMA a row, and
+(λI + Σᵢ ωᵢ Dᵢ ⊗ xᵢxᵢᵀ) dW = −λW − Σᵢ ωᵢ u(αᵢ + gᵢ) xᵢᵀ.
+
+Rows in more dimensions than there are rows are first expressed in coordinates of their own span, where W lies too.
+Everything is float64.
+"""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import final
+
+import numpy as np
+from scipy import linalg, sparse
+
+from hinge.ops.protocol import Loss
+from hinge.problems.objective import LinearObjective
+from hinge.typing import Array
+
+MOST_PRODUCT_VALUES = 1 << 22
+REFINEMENTS = 1
+JITTERS = (0.0, 1e-14, 1e-12, 1e-10, 1e-8)
+"""Relative additions to the diagonal, in turn, until the matrix can be factored."""
+
+
+@dataclass(frozen=True)
+class Direction:
+    """A change of all variables."""
+
+    W: Array
+    alpha: Array
+    room: Array
+    slack: Array
+    z: Array
+
+
+@final
+@dataclass(frozen=True)
+class Point:
+    """W and b (C×columns), α, β, ξ and z; columns of no pair hold 0 in α, and 1 in z.
+
+    β is carried along: as a difference from 1 it would lose its digits just where they decide.
+    """
+
+    W: Array
+    alpha: Array
+    room: Array
+    slack: Array
+    z: Array
+
+    def moved(self, by: Direction, length: float) -> Point:
+        """Return the point a step away."""
+        return Point(
+            self.W + length * by.W,
+            self.alpha + length * by.alpha,
+            self.room + length * by.room,
+            self.slack + length * by.slack,
+            self.z + length * by.z,
+        )
+
+
+@final
+@dataclass(frozen=True)
+class HingeProgram:
+    """Rows X (with a column of ones for intercepts), labels, weights ω, and which pairs there are."""
+
+    loss: Loss
+    X: Array
+    y: Array
+    share: Array
+    pairs: Array
+    ridge: Array
+    basis: Array | None
+    threads: int
+
+    @staticmethod
+    def of(objective: LinearObjective) -> HingeProgram:
+        """Return the program of an objective; rows without weight are left out."""
+        passes = objective.passes
+        rows, y, weight = passes.rows(np.arange(passes.n_rows))
+        counted = np.flatnonzero(weight > 0)
+        rows, y, share = rows[counted], y[counted].astype(np.intp), weight[counted] / objective.total_weight
+        X = np.asarray(rows.toarray() if sparse.issparse(rows) else rows, dtype=np.float64)
+        basis = None
+        if X.shape[1] > len(y):
+            basis, coordinates = linalg.qr(X.T, mode="economic", check_finite=False)
+            X = np.ascontiguousarray(coordinates.T)
+        ridge = np.full(X.shape[1] + objective.intercept, objective.l2)
+        if objective.intercept:
+            X = np.hstack([X, np.ones((len(y), 1))])
+            ridge[-1] = objective.l2 * objective.penalize_intercept
+        pairs = np.ones((len(y), passes.n_classes), dtype=bool)
+        if objective.loss.kind != "one_vs_rest":
+            pairs[np.arange(len(y)), y] = False
+        return HingeProgram(objective.loss, X, y, share.astype(np.float64), pairs, ridge, basis, passes.threads)
+
+    @property
+    def coupled(self) -> bool:
+        """Return whether margins are differences of scores."""
+        return self.loss.kind != "one_vs_rest"
+
+    def start(self) -> Point:
+        """Return W = 0 with all else well inside its bounds."""
+        N, C = self.pairs.shape
+        margin = self.loss.margin
+        slack = np.full((N, 1 if self.loss.kind == "crammer_singer" else C), 2 * margin)
+        rivals = C - 1 if self.loss.kind == "crammer_singer" else 1
+        alpha = self.pairs * ((4 * margin if self.loss.squared else 0.5) / rivals)
+        z = np.where(self.pairs, slack - margin, 1.0)
+        return Point(np.zeros((C, self.X.shape[1])), alpha, 1 - self.total(alpha), slack, z)
+
+    def weights(self, at: Point) -> Array:
+        """Return W and b in the objective's own columns."""
+        if self.basis is None:
+            return at.W
+        D = self.basis.shape[1]
+        return np.hstack([at.W[:, :D] @ self.basis.T, at.W[:, D:]])
+
+    def dual_point(self, at: Point) -> tuple[float, Array]:
+        """Return Σ ωᵢ·(−loss*(uᵢ)) and Σ ωᵢ uᵢ xᵢᵀ."""
+        alpha = at.alpha
+        if self.loss.kind == "crammer_singer" and not self.loss.squared:  # rounding alone may exceed the bound
+            alpha = alpha / np.maximum(alpha.sum(axis=1, keepdims=True), 1.0)
+        total = self.total(alpha)
+        gain = self.loss.margin * total - (np.square(total) / 4 if self.loss.squared else 0.0)
+        gradient = self.gradient(alpha)
+        if self.basis is not None:
+            D = self.basis.shape[1]
+            gradient = np.hstack([gradient[:, :D] @ self.basis.T, gradient[:, D:]])
+        return float(self.share @ gain.sum(axis=1)), gradient
+
+    def total(self, of_pairs: Array) -> Array:
+        """Return the sums over the pairs that share a slack."""
+        return of_pairs.sum(axis=1, keepdims=True) if self.loss.kind == "crammer_singer" else of_pairs
+
+    def differences(self, W: Array) -> Array:
+        """Return A s of each row for these weights."""
+        s = self.X @ W.T
+        own = s[np.arange(len(s)), self.y]
+        if self.coupled:
+            return np.where(self.pairs, s - own[:, None], 0.0)
+        s[np.arange(len(s)), self.y] = -own
+        return s
+
+    def gradient(self, alpha: Array) -> Array:
+        """Return Σ ωᵢ u(αᵢ) xᵢᵀ."""
+        u, rows = alpha.copy(), np.arange(len(alpha))
+        u[rows, self.y] = -alpha.sum(axis=1) if self.coupled else -alpha[rows, self.y]
+        return (self.share[:, None] * u).T @ self.X
+
+    def mean_product(self, at: Point) -> float:
+        """Return μ, the mean product of complementary variables."""
+        products, count = float((at.z * at.alpha).sum()), float(self.pairs.sum())
+        if not self.loss.squared:
+            counted = self._slacks_used()
+            products += float((at.slack * at.room)[counted].sum())
+            count += float(counted.sum())
+        return products / count
+
+    def _slacks_used(self) -> Array:
+        return np.ones((len(self.y), 1), dtype=bool) if self.loss.kind == "crammer_singer" else self.pairs
+
+    def longest_step(self, at: Point, by: Direction) -> float:
+        """Return how far all bounds let one go."""
+        steps = [_to_zero(at.z[self.pairs], by.z[self.pairs]), _to_zero(at.alpha[self.pairs], by.alpha[self.pairs])]
+        if not self.loss.squared:
+            used = self._slacks_used()
+            steps.append(_to_zero(at.slack[used], by.slack[used]))
+            steps.append(_to_zero(at.room[used], by.room[used]))
+        return min(steps)
+
+    def newton(self, at: Point) -> NewtonSystem | None:
+        """Return Newton's equations at a point, factored; None where rounding leaves nothing to factor."""
+        give = np.full_like(at.slack, 0.5) if self.loss.squared else at.slack / at.room
+        ease = at.alpha / at.z
+        damping = give / (1 + self.total(ease) * give)
+        if self.loss.kind == "crammer_singer":
+            bend, joint = ease, damping
+        else:
+            bend, joint = ease * (1 - damping * ease), None
+        factors = self._factors(self.share[:, None] * bend, None if joint is None else self.share * joint[:, 0], ease)
+        return None if factors is None else NewtonSystem(self, at, factors, ease, give)
+
+    def _factors(self, bend: Array, joint: Array | None, ease: Array) -> list[tuple[Array, bool]] | None:
+        """Return the Cholesky factor of λI + Σ ωᵢ Dᵢ ⊗ xᵢxᵢᵀ, or that of each class."""
+        C, K = bend.shape[1], self.X.shape[1]
+        if not self.coupled:
+            return _factored(list(self._moments(self.X, bend) + np.diag(self.ridge)))
+        H = np.zeros((C, K, C, K))
+        for k in range(C):
+            own = self.y == k
+            moments = self._moments(self.X[own], bend[own])  # Σ_{i of class k} ω d_c xxᵀ for each rival c
+            for c in range(C):
+                H[c, :, c] += moments[c]
+                H[c, :, k] -= moments[c]
+                H[k, :, c] -= moments[c]
+            H[k, :, k] += moments.sum(axis=0)
+        if joint is not None:
+            self._subtract_joint(H.reshape(C * K, C * K), joint, ease)
+        index = np.arange(C)
+        H[index, :, index] += np.diag(self.ridge)
+        if self.ridge[-1] == 0:  # intercepts that all rise together change nothing: give that direction a curvature
+            H[:, -1, :, -1] += max(float(H[index, -1, index, -1].mean()), np.finfo(float).tiny) / C
+        return _factored([H.reshape(C * K, C * K)])
+
+    def _moments(self, X: Array, weight: Array) -> Array:
+        """Return Σᵢ weight_ic xᵢxᵢᵀ for each column c."""
+        K, C = X.shape[1], weight.shape[1]
+        moments = np.zeros((C, K, K))
+        rows = max(1, MOST_PRODUCT_VALUES // K)
+
+        def add(c: int) -> None:
+            for first in range(0, len(X), rows):
+                part = X[first : first + rows]
+                moments[c] += (part.T * weight[first : first + rows, c]) @ part
+
+        with ThreadPoolExecutor(self.threads) as pool:
+            list(pool.map(add, range(C)))
+        return moments
+
+    def _subtract_joint(self, H: Array, joint: Array, ease: Array) -> None:
+        """Subtract Σ ωᵢ·ρ/(1 + eρ)·(f⊗x)(f⊗x)ᵀ with f = AᵀE."""
+        f = ease.copy()
+        f[np.arange(len(f)), self.y] = -ease.sum(axis=1)
+        f *= np.sqrt(joint)[:, None]
+        rows = max(1, MOST_PRODUCT_VALUES // len(H))
+        for first in range(0, len(f), rows):
+            part = slice(first, first + rows)
+            J = (f[part, :, None] * self.X[part, None, :]).reshape(-1, len(H))
+            H -= J.T @ J
+
+
+@final
+@dataclass(frozen=True)
+class NewtonSystem:
+    """Newton's equations, factored; good for several right-hand sides."""
+
+    program: HingeProgram
+    at: Point
+    factors: list[tuple[Array, bool]]
+    ease: Array
+    give: Array
+
+    def direction(self, wanted: float, before: Direction | None) -> Direction:
+        """Return the step to products of `wanted`, less the second-order error of the direction `before`."""
+        program, at = self.program, self.at
+        product = np.where(program.pairs, wanted - at.z * at.alpha, 0.0)
+        if program.loss.squared:
+            r = program.total(at.alpha) / 2 - at.slack
+        else:
+            r = wanted - at.slack * at.room
+            if before is not None:
+                r = r - before.slack * before.room
+            r = r / at.room
+        if before is not None:
+            product = product - np.where(program.pairs, before.z * before.alpha, 0.0)
+        q = product / at.z
+        constant = self._alpha(0.0, q, r)[0]
+        right = -(program.ridge * at.W) - program.gradient(at.alpha + constant)
+        dW = self._solve(right)
+        for _ in range(REFINEMENTS):  # the matrix is ill-conditioned near the end by nature
+            moved = self._alpha(program.differences(dW), q, r)[0] - constant
+            dW += self._solve(right - program.ridge * dW - program.gradient(moved))
+        dm = program.differences(dW)
+        alpha, slack = self._alpha(dm, q, r)
+        return Direction(dW, alpha, -program.total(alpha), slack, np.where(program.pairs, slack - dm, 0.0))
+
+    def _alpha(self, dm: Array | float, q: Array, r: Array) -> tuple[Array, Array]:
+        total = self.program.total
+        e = total(self.ease)
+        moved = (total(self.ease * dm + q) - e * r) / (1 + e * self.give)
+        slack = self.give * moved + r
+        return self.ease * (dm - slack) + q, slack
+
+    def _solve(self, right: Array) -> Array:
+        if len(self.factors) == 1:
+            solved: Array = linalg.cho_solve(self.factors[0], right.ravel(), check_finite=False).reshape(right.shape)
+            return solved
+        parts = zip(self.factors, right, strict=True)
+        return np.stack([linalg.cho_solve(factor, row, check_finite=False) for factor, row in parts])
+
+
+def program_memory(objective: LinearObjective) -> int:
+    """Return about how many bytes a run takes: the rows, two dozen values a pair, and the matrix twice."""
+    passes = objective.passes
+    columns = min(passes.n_features, passes.n_rows) + objective.intercept
+    unknowns = columns * (1 if objective.loss.kind == "one_vs_rest" else passes.n_classes)
+    rows = passes.n_rows * (2 * passes.n_features + 24 * passes.n_classes)
+    return 8 * (rows + 3 * unknowns**2 + 8 * MOST_PRODUCT_VALUES)
+
+
+def _to_zero(values: Array, change: Array) -> float:
+    falling = change < 0
+    return float((values[falling] / -change[falling]).min()) if falling.any() else np.inf
+
+
+def _factored(matrices: list[Array]) -> list[tuple[Array, bool]] | None:
+    factors = []
+    for H in matrices:
+        diagonal = H.diagonal().copy()
+        for jitter in JITTERS:
+            H[np.diag_indices_from(H)] = diagonal * (1 + jitter)
+            try:
+                factors.append(linalg.cho_factor(H, lower=True, check_finite=False))
+                break
+            except linalg.LinAlgError:
+                continue
+        else:
+            return None
+    return factors
