@@ -30,7 +30,7 @@ DualAscent<T> make_ascent(int kind, bool squared, double margin, ptrdiff_t rows,
                           T* weights_data, const Out2<T>& bias, const Out2<T>& drift,
                           const Out2<std::uint8_t>& idle) {
   const ptrdiff_t groups = (ptrdiff_t)alpha.shape(0), width = (ptrdiff_t)alpha.shape(2);
-  require(kind >= 1 && kind <= 3, "not a hinge");
+  require(kind >= 0 && kind <= 3, "not a loss");
   require(width == 4 || width == 8 || (width > 0 && width % 16 == 0), "a row of alpha has 4, 8 or a multiple of 16 lanes");
   require(groups >= 1 && (groups == 1 || kind == (int)LossKind::one_vs_rest), "only one-vs-rest goes in groups");
   require((ptrdiff_t)alpha.shape(1) == rows, "alpha differs from X in length");

@@ -69,7 +69,7 @@ template <class T>
 void add_dual_point(LinearPass<T>& pass, ptrdiff_t rows, const Optional<DualVariables<T>>& alpha, const Optional<Gain>& gain) {
   if (!alpha && !gain) return;
   require(alpha && gain, "alpha and gain go together");
-  require(pass.loss.kind != LossKind::softmax && pass.product == Product::gradient, "alpha needs a hinge, and no direction");
+  require(pass.product == Product::gradient, "alpha goes with no direction");
   require((ptrdiff_t)alpha->shape(0) == rows && (ptrdiff_t)alpha->shape(1) == pass.C && alpha->stride(1) == 1,
           "alpha needs a row for each of X's, with a value for each class side by side");
   pass.alpha = alpha->data();

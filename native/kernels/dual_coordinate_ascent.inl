@@ -40,6 +40,8 @@ struct Classes {
   }
 };
 
+#include "softmax_dual.inl"
+
 constexpr double huge = 1e30;
 
 template <class T>
@@ -141,6 +143,7 @@ HINGE_INLINE bool step_one_vs_rest(const Loss& loss, T q, ptrdiff_t own, const T
 
 template <class T, int L>
 bool dual_step_of(const Loss& loss, T q, ptrdiff_t own, const T* s, T* alpha, T* delta, T* m, ptrdiff_t width) {
+  if (loss.kind == LossKind::softmax) return step_softmax<T, L>(q, s, alpha, delta, m, (int)(width / L));
   if (loss.kind == LossKind::one_vs_rest)
     return step_one_vs_rest<T, L>(loss, q, own, s, alpha, delta, (int)(width / L));
   if (width == L) return step_coupled<T, L>(loss, q, own, s, alpha, delta, m, 1);

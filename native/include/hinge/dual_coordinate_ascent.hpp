@@ -1,4 +1,5 @@
-// Dual coordinate ascent for the multiclass hinges: one epoch of visits, each of which solves one row's dual problem exactly.
+// Dual coordinate ascent for the multiclass losses: one epoch of visits, each of which solves one row's dual problem
+// exactly.
 //
 // Problem   max D(α) = mean −loss*(u_i) − λ/2·‖W‖²  with  W = −1/(λV)·Σ_i v_i u_i (x_i − m)ᵀ,  u_i = u_i(α_i) in R^C.
 // Visit     s = W (x_i − m) + b';  α_i ← the row's best, given all others (kernels/dual_coordinate_ascent.inl), with
@@ -31,7 +32,7 @@ struct DualAscent {
   const std::int32_t* y;
   const T* rate;             // v_i/(λV); rows of rate 0 are never visited
   const T* curvature;        // q_i > 0
-  T* alpha;                  // groups × rows × width
+  T* alpha;                  // groups × rows × width; softmax: logarithms of probabilities
   T* weights;                // A; sparse rows: groups × features × width; dense rows: classes × padded features
   T* bias;                   // b: groups × width, −1e30 in lanes without a class
   T* drift;                  // σ: groups × width
@@ -61,6 +62,7 @@ void fetch_run(const T* data, ptrdiff_t count) {
 
 template <class T, class I>
 struct PackedRows {
+  static constexpr ptrdiff_t longest_fetched = 64;
   SparseRows<T, I> rows;
 
   void fetch_start(ptrdiff_t i) const { __builtin_prefetch(rows.row_start + i); }
@@ -68,6 +70,13 @@ struct PackedRows {
     const I begin = rows.row_start[i], count = rows.row_start[i + 1] - begin;
     detail::fetch_run(rows.index + begin, (ptrdiff_t)count);
     detail::fetch_run(rows.value + begin, (ptrdiff_t)count);
+  }
+  // The weights that a short row meets lie anywhere; a long row's own visit leaves the time to find them.
+  void fetch_weights(const DualAscent<T>& a, ptrdiff_t i, ptrdiff_t group) const {
+    const I begin = rows.row_start[i], end = rows.row_start[i + 1];
+    if (end - begin > longest_fetched) return;
+    const T* w = a.weights + group * a.features * a.width;
+    for (I k = begin; k < end; ++k) detail::fetch_run(w + (ptrdiff_t)rows.index[k] * a.width, a.width);
   }
   void scores(const Kernels<T>& k, const DualAscent<T>& a, ptrdiff_t i, ptrdiff_t group, T* s) const {
     const I begin = rows.row_start[i];
@@ -96,6 +105,7 @@ struct WholeRows {
   ptrdiff_t classes;
 
   void fetch_start(ptrdiff_t) const {}
+  void fetch_weights(const DualAscent<T>&, ptrdiff_t, ptrdiff_t) const {}
   void fetch(ptrdiff_t i) const { detail::fetch_run(rows.data + i * rows.row_stride, rows.features); }
   void scores(const Kernels<T>& k, const DualAscent<T>& a, ptrdiff_t i, ptrdiff_t group, T* s) const {
     const ptrdiff_t padded = round_up(a.features, feature_padding), first = group * a.width;
@@ -137,6 +147,7 @@ ptrdiff_t visit_group(const DualAscent<T>& a, const Rows& rows, const Visits& vi
       rows.fetch(awake[t + ahead]);
       detail::fetch_run(a.alpha + (group * a.rows + awake[t + ahead]) * a.width, a.width);
     }
+    if (t + 2 < count) rows.fetch_weights(a, awake[t + 2], group);
     const ptrdiff_t i = awake[t];
     const T along_mean = a.mean_product == nullptr ? T(0) : a.mean_product[i];
     for (ptrdiff_t c = 0; c < a.width; ++c) s[c] = bias[c] - along_mean * drift[c];
@@ -163,7 +174,7 @@ template <class T, class Rows>
 ptrdiff_t dual_coordinate_ascent(const DualAscent<T>& a, const Rows& rows, const Visits& visits, int threads,
                                  const Kernels<T>& kernels, Interrupt& interrupt) {
   const int parts = (int)std::min<ptrdiff_t>(threads, a.groups);
-  const ptrdiff_t buffer_size = round_up(3 * a.width, 64);
+  const ptrdiff_t buffer_size = round_up(5 * a.width, 64);
   AlignedArray<T> buffers(parts * buffer_size);
   std::vector<std::int64_t> awake(parts * (visits.count + 1));
   std::vector<ptrdiff_t> visited(parts);

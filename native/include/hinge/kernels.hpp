@@ -44,7 +44,8 @@ struct Kernels {
   void (*exp)(const T* x, T* out, ptrdiff_t n);
 
   // For one row at a time; arrays of classes have `width` lanes: 4, 8 or a multiple of 16, and scores of −1e30 beyond C.
-  // Solves the row's dual problem: α in place, the change of u to delta, `m` is scratch; whether anything changed. `own` is
+  // Solves the row's dual problem: α (softmax: its logarithm) in place, the change of u to delta, `m` is scratch of three
+  // times the width; whether anything changed. `own` is
   // the lane of the row's class; in one-vs-rest it may lie outside.
   bool (*dual_step)(const Loss& loss, T q, ptrdiff_t own, const T* s, T* alpha, T* delta, T* m, ptrdiff_t width);
   // s += Σ_k value[k]·w[index[k] * width …], and its transpose w[index[k] * width …] += value[k]·r.

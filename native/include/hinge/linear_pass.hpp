@@ -11,6 +11,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cmath>
 #include <optional>
 #include <vector>
 
@@ -77,8 +78,22 @@ void add_row_curvature(const LinearPass<T>& pass, const T* r, ptrdiff_t ld, ptrd
   }
 }
 
+// Writes v·(p − e_y) over one row's residuals and returns v·H(p).
+template <class T>
+double softmax_slopes(const LinearPass<T>& pass, T* r, ptrdiff_t ld, ptrdiff_t i, const T* p, std::int32_t y, double v) {
+  double sum = 0, entropy = 0;
+  for (ptrdiff_t c = 0; c < pass.C; ++c) sum += (double)p[c];
+  for (ptrdiff_t c = 0; c < pass.C; ++c) {
+    const double share = (double)p[c] / sum;
+    r[c * ld + i] = (T)(v * (share - (c == y)));
+    if (share > 0) entropy -= share * std::log(share);
+  }
+  return v * entropy;
+}
+
 // Writes v_i·u_i(α_i) over a block's residuals and returns Σ_i v_i·(−loss*(u_i)). In Crammer and Singer's plain hinge α may
-// add up to 1 and a rounding error more; the point that is used and valued is then α scaled back.
+// add up to 1 and a rounding error more; the point that is used and valued is then α scaled back. So are the probabilities
+// of softmax, whose sum is 1 but for rounding.
 template <class T>
 double dual_slopes(const LinearPass<T>& pass, T* r, ptrdiff_t ld, ptrdiff_t start, ptrdiff_t n, const std::int32_t* y,
                    const T* weight) {
@@ -88,6 +103,10 @@ double dual_slopes(const LinearPass<T>& pass, T* r, ptrdiff_t ld, ptrdiff_t star
     const T* alpha = pass.alpha + pass.targets.row(start + i) * pass.alpha_stride;
     const double v = (double)weight[i];
     double sum = 0, squares = 0;
+    if (pass.loss.kind == LossKind::softmax) {
+      gain += softmax_slopes(pass, r, ld, i, alpha, y[i], v);
+      continue;
+    }
     for (ptrdiff_t c = 0; c < pass.C; ++c) sum += (double)alpha[c], squares += (double)alpha[c] * (double)alpha[c];
     const double scale = by_sum && !pass.loss.squared && sum > 1 ? 1 / sum : 1;
     for (ptrdiff_t c = 0; c < pass.C; ++c) r[c * ld + i] = (T)(v * scale * (double)alpha[c]);

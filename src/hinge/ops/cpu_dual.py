@@ -32,12 +32,17 @@ AVERAGE = 8.0
 INTERCEPT_PULL = 0.02
 """κ², the square of the intercepts' constant feature, over the mean square of the centred rows."""
 
+INTERCEPT_STRENGTH = 4.0
+"""κ²/λ at least, where the loss bends: under a strong penalty the intercepts are most of the problem."""
+
 NO_CLASS = -1e30
 """The score of a lane that has no class."""
 
 LEAST_CURVATURE = {np.dtype(np.float32): 1e-4, np.dtype(np.float64): 1e-8}
 """In units of Δ: a row of zeros has none, and where it is far below, α would be a difference lost in rounding."""
 
+LOWEST_LOGARITHM = {np.dtype(np.float32): -87.0, np.dtype(np.float64): -700.0}
+"""Of a probability; as in native/kernels/softmax_dual.inl."""
 
 Intercept: TypeAlias = Literal["none", "free", "penalized"]
 
@@ -76,6 +81,9 @@ class CpuDualAscent:
         self._set_steps(weight, penalty, intercept)
         groups, width = lanes(loss, self._n_classes)
         self._alpha: FloatArray = np.zeros((groups, N, width), dtype=self._dtype)
+        if loss.kind == "softmax":  # all probability on the true class, in logarithms
+            self._alpha.fill(LOWEST_LOGARITHM[self._dtype])
+            self._alpha[0, np.arange(N), self._y] = 0
         self._idle = np.zeros((groups, N), dtype=np.uint8)
         self._bias: FloatArray = np.full((groups, width), NO_CLASS, dtype=self._dtype)
         self._bias.reshape(-1)[: self._n_classes] = 0
@@ -84,7 +92,8 @@ class CpuDualAscent:
         shape = (groups, D, width) if self._sparse else (self._n_classes, padded)
         self._packed: FloatArray = np.zeros(shape, dtype=self._dtype)
         self._state = (self._packed, self._bias, self._drift)
-        self._mean_state = tuple(array.copy() for array in self._state)
+        # The last weights serve as well as any average where the loss bends.
+        self._mean_state = self._state if loss.has_curvature else tuple(array.copy() for array in self._state)
         self._epoch = 0
 
     def _set_steps(self, weight: Array, penalty: float, intercept: Intercept) -> None:
@@ -101,6 +110,8 @@ class CpuDualAscent:
             mean_square = float(self._mean @ self._mean)
             squares = np.maximum(squares - 2 * product + mean_square, 0)
             self._pull = INTERCEPT_PULL * (float(share @ squares) or 1.0)
+            if self._loss.has_curvature:
+                self._pull = max(self._pull, INTERCEPT_STRENGTH * penalty / float(weight.sum()))
             squares += self._pull
             self._mean_product = product.astype(self._dtype)
             self._intercept_step = (self._pull + mean_square - product).astype(self._dtype)
@@ -142,9 +153,10 @@ class CpuDualAscent:
             visits = _native.dual_coordinate_ascent_sparse(*head, X.indptr, X.indices, X.data, *rest)
         else:
             visits = _native.dual_coordinate_ascent_dense(*head, self._X, *rest)
-        share = min(1.0, AVERAGE / self._epoch)
-        for current, mean in zip(self._state, self._mean_state, strict=True):
-            mean += share * (current - mean)
+        if not self._loss.has_curvature:
+            share = min(1.0, AVERAGE / self._epoch)
+            for current, mean in zip(self._state, self._mean_state, strict=True):
+                mean += share * (current - mean)
         return float(visits) / max(1, self._idle.size)
 
     def _order(self) -> Array:
@@ -161,6 +173,8 @@ class CpuDualAscent:
         groups, N, width = self._alpha.shape
         by_row: FloatArray = np.empty((N, groups, width), dtype=self._dtype)
         by_row[self._shuffle] = self._alpha.transpose(1, 0, 2)
+        if self._loss.kind == "softmax":
+            _native.exp(by_row.ravel(), by_row.ravel())
         return by_row.reshape(N, groups * width)[:, : self._n_classes]
 
     @property

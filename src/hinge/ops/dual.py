@@ -3,18 +3,22 @@
 Each row has a vector α ≥ 0 over the classes, and stands for the slopes u(α) in R^C:
 
     Weston–Watkins, Crammer–Singer   u = Σ_{c≠y} α_c·(e_c − e_y)          one-vs-rest   u_y = −α_y, u_c = α_c
+    softmax                          u = α − e_y, α the probabilities
 
     loss              −loss*(u)                        bounds                with S = Σ_c α_c
     Weston–Watkins    Δ·S [ − Σ α_c²/4 if squared ]    α_c ≤ 1 if plain
     Crammer–Singer    Δ·S [ − S²/4     if squared ]    S ≤ 1   if plain
     one-vs-rest       Δ·S [ − Σ α_c²/4 if squared ]    α_c ≤ 1 if plain
+    softmax           −Σ α_c·log α_c                   S = 1
 
 The row's own problem, all other rows held fixed, is  max −loss*(u) + ⟨s, u − u_now⟩ − q/2·‖u − u_now‖²  with s its
-scores and q = vᵢ·‖xᵢ‖²/penalty. Papers: Crammer & Singer, JMLR 2 (2001), section 6; Wang & Scott, ICML 2021.
+scores and q = vᵢ·‖xᵢ‖²/penalty. Papers: Crammer & Singer, JMLR 2 (2001), section 6; Wang & Scott, ICML 2021;
+Yu, Huang & Lin, Machine Learning 85 (2011) (softmax).
 """
 
 from __future__ import annotations
 
+import math
 from typing import final
 
 import numpy as np
@@ -25,6 +29,8 @@ from hinge.typing import Array, Codes, FloatArray
 
 def best_row(loss: Loss, s: list[float], alpha: list[float], y: int, q: float) -> list[float]:
     """Return the α that solves the row's problem at scores s, starting from `alpha`; q > 0."""
+    if loss.kind == "softmax":
+        return _best_probabilities([s[c] + q * alpha[c] for c in range(len(s))], q)
     if loss.kind == "one_vs_rest":
         return [_best_alone(loss, s[c], alpha[c], -1.0 if c == y else 1.0, q) for c in range(len(s))]
     total = sum(alpha)
@@ -48,6 +54,30 @@ def _best_alone(loss: Loss, score: float, alpha: float, sign: float, q: float) -
     h = q + (0.5 if loss.squared else 0.0)
     best = max((loss.margin + sign * score + q * alpha) / h, 0.0)
     return best if loss.squared else min(best, 1.0)
+
+
+def _best_probabilities(a: list[float], q: float) -> list[float]:
+    """Return p with log p_c + q·p_c = a_c − ν for all c: ν by bisection, each p_c by Newton's method on log p_c."""
+    low, high = max(a) - q, max(a) + math.log(len(a))
+    for _ in range(200):
+        nu = (low + high) / 2
+        if sum(_root(a_c - nu, q) for a_c in a) > 1:
+            low = nu
+        else:
+            high = nu
+    return [_root(a_c - high, q) for a_c in a]
+
+
+def _root(value: float, q: float) -> float:
+    """Return p with log p + q·p = value; the left side is convex in log p, so Newton's method comes from the right."""
+    logarithm = value if value <= 0 else math.log1p(value / q)
+    for _ in range(100):
+        p = math.exp(logarithm)
+        step = (logarithm + q * p - value) / (1 + q * p)
+        logarithm -= step
+        if abs(step) <= 1e-16 * max(1.0, abs(logarithm)):
+            break
+    return math.exp(logarithm)
 
 
 def _threshold(margins: list[float], h: float, p: float, upper: float) -> float:
@@ -80,6 +110,11 @@ def dual_slopes(loss: Loss, alpha: FloatArray, y: Codes) -> tuple[Array, Array]:
     """Return −loss*(uᵢ) and uᵢ of each row, in float64."""
     a = alpha.astype(np.float64)
     rows, S = np.arange(len(y)), a.sum(axis=1)
+    if loss.kind == "softmax":
+        a /= S[:, None]
+        entropy = -(a * np.log(np.maximum(a, np.finfo(float).tiny))).sum(axis=1)
+        a[rows, y] -= 1
+        return entropy, a
     if loss.kind == "crammer_singer" and not loss.squared:
         a /= np.maximum(S, 1)[:, None]  # a rounding error beyond the bound would not be feasible
         S = np.minimum(S, 1)
@@ -116,6 +151,8 @@ class ReferenceDualAscent:
         self._rate = v.astype(np.float64) / penalty
         self._dtype = X.dtype
         self._alpha = np.zeros((len(y), n_classes))
+        if loss.kind == "softmax":
+            self._alpha[np.arange(len(y)), y] = 1
         self._weights = np.zeros((n_classes, self._rows.shape[1]))
         self._centre = np.zeros(n_classes)
         self._rng = np.random.default_rng(seed)
@@ -131,7 +168,8 @@ class ReferenceDualAscent:
             best = np.array(best_row(self._loss, s.tolist(), self._alpha[i].tolist(), y, q))
             change = best - self._alpha[i]
             self._alpha[i] = best
-            change[y] = -change[y] if self._loss.kind == "one_vs_rest" else -change.sum()
+            if self._loss.kind != "softmax":
+                change[y] = -change[y] if self._loss.kind == "one_vs_rest" else -change.sum()
             self._weights -= self._rate[i] * np.outer(change, x)
         return 1.0
 

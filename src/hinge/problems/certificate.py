@@ -22,6 +22,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -36,6 +37,12 @@ class ClassMeans:
 
     shares: Array
     rows: Array
+
+    @cached_property
+    def gram(self) -> Array:
+        """Return the inner products of the rows."""
+        products: Array = self.rows @ self.rows.T
+        return products
 
 
 @dataclass(frozen=True)
@@ -66,12 +73,15 @@ def slopes_as_dual_point(
 def lower_bound(loss: Loss, l2: float, point: DualPoint, means: ClassMeans | None) -> float:
     """Return D at the point, repaired if it has a drift: P* is at least this."""
     if point.drift is None or not np.any(point.drift):
-        return point.value - _half_square(point.gradient, l2)
+        return point.value - _square(point.gradient) / (2 * l2)
     if means is None:
         raise ValueError("a drift needs the means of the classes")
     share, slopes, value = _repair(loss, point, means.shares)
-    mixed = (1 - share) * point.gradient + share * (slopes @ means.rows)
-    return (1 - share) * point.value + share * value - _half_square(mixed, l2)
+    # ‖(1 − t)·G + t·S·M‖² by its parts, because C×D may be large
+    kept, crossed = _square(point.gradient), float(np.vdot(slopes, point.gradient @ means.rows.T))
+    mixed = (1 - share) ** 2 * kept + 2 * share * (1 - share) * crossed
+    mixed += share**2 * float(np.vdot(slopes, slopes @ means.gram))
+    return (1 - share) * point.value + share * value - mixed / (2 * l2)
 
 
 def relative_gap(primal: float, bound: float, l2: float) -> float:
@@ -84,8 +94,8 @@ def relative_gap(primal: float, bound: float, l2: float) -> float:
     return max(primal - bound, 0.0) / max(abs(primal), l2)
 
 
-def _half_square(gradient: Array, l2: float) -> float:
-    return float(np.linalg.norm(gradient)) ** 2 / (2 * l2)
+def _square(gradient: Array) -> float:
+    return float(np.einsum("cd,cd->", gradient, gradient))
 
 
 def _repair(loss: Loss, point: DualPoint, shares: Array) -> tuple[float, Array, float]:

@@ -24,6 +24,7 @@ _NAMED: dict[str, type] = {
 SOLVER_NAMES = ("auto", *_NAMED)
 
 SPARSE = 0.01  # of all values are stored
+VISITS = 100  # epochs that dual coordinate ascent is given where L-BFGS can take over
 MOST_STEP_FLOPS = 2e11  # of an interior-point step, for some ten steps a minute
 EXPECTED_STEPS, LEAST_PATIENCE = 30, 60
 
@@ -39,13 +40,11 @@ def named_solver(name: str, objective: LinearObjective) -> Solver:
 
 
 def _automatic(objective: LinearObjective) -> Solver:
-    first: Solver
-    if objective.loss.is_smooth and not _visits_pay(objective):
-        first = LBFGS()
-    elif dual_variables_fit(objective):
-        first = DualCoordinateAscent()
-    else:
-        return SGD()
+    if not dual_variables_fit(objective):
+        return LBFGS() if objective.loss.is_smooth else SGD()
+    if objective.loss.is_smooth and _visits_pay(objective):
+        return Fallback(DualCoordinateAscent(), LBFGS(), VISITS)
+    first: Solver = LBFGS() if objective.loss.is_smooth else DualCoordinateAscent()
     steps = step_flops(objective)
     if objective.loss.kind == "softmax" or steps > MOST_STEP_FLOPS or not interior_point_fits(objective):
         return first
@@ -56,7 +55,6 @@ def _automatic(objective: LinearObjective) -> Solver:
 
 
 def _visits_pay(objective: LinearObjective) -> bool:
-    """Return whether visiting rows one by one beats passes over all: few values a row, more features than they fill."""
+    """Return whether visiting rows one by one beats passes over all: rows of few values, each met by few others."""
     passes = objective.passes
-    sparse = passes.n_values < SPARSE * passes.n_rows * passes.n_features
-    return sparse and objective.loss.squared and dual_variables_fit(objective)
+    return passes.n_values < SPARSE * passes.n_rows * passes.n_features

@@ -1,4 +1,4 @@
-"""Dual coordinate ascent: for hinges, plain and squared.
+"""Dual coordinate ascent: for hinges, plain and squared, and for softmax where rows hold few values.
 
 Problem   min P(W, b) = mean loss(W xᵢ + b, yᵢ) + λ/2·‖W‖²  through its dual: one αᵢ in R^C a row, see hinge.ops.dual.
 Update    row after row in random order: αᵢ ← its best with all others held fixed, exactly; W follows.
@@ -115,7 +115,7 @@ class _Run:
         self.passes = float(objective.free_intercept)
         self.weights = objective.zero_weights()
         self.value, self._bound = math.inf, -math.inf
-        self._average = True
+        self._average = not objective.loss.has_curvature
 
     @property
     def gap(self) -> float:
@@ -128,7 +128,7 @@ class _Run:
         loss, gain, gradient = self._passes.loss_and_dual_point(objective.loss, weights, self.ascent.alpha)
         self.passes += 1
         value = self._keep(weights, loss)
-        if number % COMPARED_EVERY == 1:
+        if number % COMPARED_EVERY == 1 and not objective.loss.has_curvature:
             other = self.ascent.weights if self._average else self.ascent.mean_weights
             loss = self._passes.loss_and_gradient(objective.loss, other)[0]
             self.passes += 1
@@ -181,10 +181,6 @@ def dual_variables_fit(objective: LinearObjective) -> bool:
 
 def _dual_passes(objective: LinearObjective) -> DualPasses:
     passes = objective.passes
-    if objective.loss.kind == "softmax":
-        raise UsageError(
-            "dual coordinate ascent is for hinges, and this is softmax", remedy="Use solvers.LBFGS, or another loss."
-        )
     if not objective.l2 > 0:
         raise UsageError("dual coordinate ascent needs an L2 penalty above 0", remedy="Use another solver or penalty.")
     if not isinstance(passes, DualPasses):
