@@ -139,8 +139,12 @@ def _repair_softmax(drift: Array, shares: Array, scores: Array | None) -> tuple[
         excess = q @ shares - wanted
         if np.abs(excess).max() <= 1e-15:
             break
-        H = np.diag(q @ shares) - (q * shares) @ q.T
-        step = np.linalg.pinv(H, rcond=1e-13, hermitian=True) @ excess
+        # all θ rising together change nothing: that direction gets a curvature of its own
+        H = np.diag(q @ shares) - (q * shares) @ q.T + 1 / len(shares) ** 2
+        try:
+            step = np.linalg.solve(H, excess)
+        except np.linalg.LinAlgError:
+            break
         theta -= step / max(1.0, float(np.abs(step).max()))
     if np.abs(excess).max() > 1e-12 * wanted.min():
         q = np.repeat(wanted[:, None], len(shares), axis=1)

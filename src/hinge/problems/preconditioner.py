@@ -28,14 +28,14 @@ import numpy as np
 from scipy import linalg
 
 from hinge.problems.objective import LinearObjective
-from hinge.problems.row_sample import PRODUCT_ROWS, RowSample, draw_rows, take_rows
+from hinge.problems.row_sample import RowSample, class_hessians, draw_rows, take_rows
 from hinge.typing import Array, FloatArray
 
 SAMPLE_ROWS = 8192
 LEADING_COORDINATES = 1024  # k·C at most
 SMALL = 256  # coordinates that are always worth it
 MOST_ROTATED = 4096  # features
-PAIRS_PER_UNKNOWN = 5  # rows drawn for each weight, where each class has a block of its own
+PAIRS_PER_UNKNOWN = 3  # rows drawn for each weight, where each class has a block of its own
 MOST_BLOCK_VALUES = 1 << 25
 ITERATION_FLOPS = 1e8  # what an iteration costs at least, for the little things around its pass
 SETTLED = 1e-12  # of the largest eigenvalue: below, a direction of classes does not bend
@@ -218,21 +218,17 @@ class PreconditionerBuilder:
             return None
         self.cost = spent / self._pass_flops
 
-        def blocks(part: slice) -> Array:
-            pieces = [slice(a, min(a + PRODUCT_ROWS, part.stop)) for a in range(part.start, part.stop, PRODUCT_ROWS)]
-            total = np.zeros((self._classes, D, D), dtype=weights.dtype)
-            for piece in pieces:
-                total += take_rows(self._objective, weights, rows[piece], drawn[piece]).class_blocks()
-            return total
-
-        summed = _sum(pool.map(blocks, _parts(len(rows), self._objective.passes.threads)))
-        index = np.arange(D)
-        summed[:, index, index] += self._objective.l2
+        hessians = class_hessians(self._objective, weights, rows, drawn, pool)
         try:
-            factors = [linalg.cho_factor(H.astype(weights.dtype), lower=True, check_finite=False) for H in summed]
+            factors = list(pool.map(_factor, hessians))
         except linalg.LinAlgError:
             return None
         return ClassBlocks(tuple(factors), whole)
+
+
+def _factor(H: Array) -> tuple[Array, bool]:
+    factor, lower = linalg.cho_factor(H, lower=True, overwrite_a=True, check_finite=False)
+    return factor, lower
 
 
 def _parts(n: int, threads: int) -> list[slice]:

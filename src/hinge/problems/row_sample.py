@@ -9,11 +9,12 @@ Paper: Xu, Yang, Roosta-Khorasani, Ré & Mahoney, NeurIPS 2016 (block-norm sampl
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy import sparse
+from scipy import linalg, sparse
 
 from hinge.ops import vectorized
 from hinge.ops.vectorized import CurvatureFactors
@@ -52,6 +53,31 @@ def take_rows(objective: LinearObjective, weights: FloatArray, rows: Array, draw
     return RowSample(X, weight, factors, objective.intercept)
 
 
+def class_hessians(
+    objective: LinearObjective, weights: FloatArray, rows: Array, drawn: Array, pool: ThreadPoolExecutor
+) -> list[Array]:
+    """Return λI + Σ cᵢ d_ic xᵢxᵢᵀ of each class c, its lower triangle: the Hessian where classes do not meet."""
+    pieces = [slice(start, start + PRODUCT_ROWS) for start in range(0, len(rows), PRODUCT_ROWS)]
+    samples = pool.map(lambda piece: take_rows(objective, weights, rows[piece], drawn[piece]).diagonal(), pieces)
+    bend = np.concatenate(list(samples))
+    D, intercept = objective.passes.n_features, objective.intercept
+    syrk = linalg.get_blas_funcs("syrk", dtype=weights.dtype)
+
+    def one_class(c: int) -> Array:
+        H = np.asfortranarray(np.diag(np.full(D + intercept, objective.l2, dtype=weights.dtype)))
+        active = np.flatnonzero(bend[:, c])
+        for start in range(0, len(active), PRODUCT_ROWS):
+            part = active[start : start + PRODUCT_ROWS]
+            X = objective.passes.rows(rows[part])[0]
+            scaled = np.ones((len(part), D + intercept), dtype=weights.dtype)
+            scaled[:, :D] = X.toarray() if sparse.issparse(X) else X
+            scaled *= np.sqrt(bend[part, c])[:, None]
+            H = syrk(1.0, scaled.T, beta=1.0, c=H, lower=1, overwrite_c=1)
+        return H
+
+    return list(pool.map(one_class, range(bend.shape[1])))
+
+
 @dataclass(frozen=True)
 class RowSample:
     """Drawn rows, the weights cᵢ, and Dᵢ in factors. A column of ones follows with intercepts."""
@@ -70,6 +96,11 @@ class RowSample:
         """Return cᵢ·trace Dᵢ."""
         bends: Array = np.maximum(self.factors.trace(), 0) * self.weight
         return bends
+
+    def diagonal(self) -> Array:
+        """Return cᵢ·d_ic, rows × C."""
+        diagonal: Array = self.weight[:, None] * self.factors.diagonal
+        return diagonal
 
     def second_moment(self) -> Array:
         """Return Σ cᵢ·trace(Dᵢ)·xᵢxᵢᵀ."""
@@ -97,22 +128,6 @@ class RowSample:
         for sign, factor in self.factors.squares():
             G += sign * (factor.T @ (weight * factor))
         return G
-
-    def class_blocks(self) -> Array:
-        """Return Σ cᵢ d_ic xᵢxᵢᵀ for each class c, C×(D + 1)×(D + 1): their Hessians where classes do not meet."""
-        X = self.X.toarray() if sparse.issparse(self.X) else self.X
-        C, D = self.factors.diagonal.shape[1], X.shape[1]
-        blocks = np.zeros((C, D + self.intercept, D + self.intercept), dtype=X.dtype)
-        bend = self.weight[:, None] * self.factors.diagonal
-        for c in range(C):
-            active = np.flatnonzero(bend[:, c])
-            root = np.sqrt(bend[active, c])
-            rows = X[active] * root[:, None]
-            blocks[c, :D, :D] = _square(rows)
-            if self.intercept:
-                blocks[c, D, :D] = blocks[c, :D, D] = root @ rows
-                blocks[c, D, D] = root @ root
-        return blocks
 
     def hessian(self, U: Array) -> Array:
         """Return Σ cᵢ Dᵢ ⊗ zᵢzᵢᵀ for the coordinates zᵢ = Uᵀxᵢ."""

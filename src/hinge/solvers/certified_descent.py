@@ -41,7 +41,8 @@ from hinge.typing import Array, FloatArray
 ENOUGH_DECREASE, ENOUGH_FLATTER = 1e-4, 1 - 2e-4
 MOST_TRIALS, MOST_INTERCEPT_STEPS = 25, 4
 MOST_FUTILE = 10
-SECOND_BUILD, PATIENCE, SLOW = 5, 4, 0.4  # iterations; a slope that falls by less in as many is slow
+SECOND_BUILD, SECOND_BUILD_APART = 5, 12  # iterations; the latter where a block a class, which costs more, is built
+PATIENCE, SLOW = 4, 0.7  # a slope that falls by less in as many iterations is slow
 
 
 class Method(Protocol):
@@ -79,6 +80,7 @@ def descend(
         try:
             for k in range(max_iter + 1):
                 gap = state.certify()
+                state.gaps.append(gap)
                 history.append(Iteration(k, state.passes, time.perf_counter() - state.clock, state.at.value, gap))
                 if notify(callbacks, history[-1]):
                     stopped = ENDED
@@ -120,6 +122,7 @@ class Descent:
         self.model: Preconditioner | None = None
         self.built_at = 0
         self.slopes: list[float] = []
+        self.gaps: list[float] = []
         self.best_gap = self.best_value = math.inf
         self.waited = 0
 
@@ -187,11 +190,19 @@ class Descent:
 
     def _model_is_stale(self, k: int) -> bool:
         """Return whether M is to be built: at the start, once near the solution, and where it no longer serves."""
-        if self.model is None or (k == SECOND_BUILD and not self.model.exact):
+        second = SECOND_BUILD_APART if self.objective.loss.kind == "one_vs_rest" else SECOND_BUILD
+        if self.model is None or (k == second and not self.model.exact):
             return True
         age = k - self.built_at
         slow = len(self.slopes) > PATIENCE and self.slopes[-1] > SLOW * self.slopes[-1 - PATIENCE]
-        return slow and age >= max(PATIENCE, int(self.builder.cost))
+        return slow and age >= max(PATIENCE, int(self.builder.cost)) and self._expected_steps() > self.builder.cost
+
+    def _expected_steps(self) -> float:
+        """Return how many steps the gap needs to reach tol if it goes on falling as over the last ones."""
+        before, now = self.gaps[-1 - PATIENCE], self.gaps[-1]
+        if not (0 < now < before < math.inf and self.tol > 0):
+            return math.inf
+        return PATIENCE * math.log(now / self.tol) / math.log(before / now)
 
     def _search(self, direction: Array, slope: float) -> tuple[FloatArray, Evaluation] | None:
         t, here = 1.0, self.at
