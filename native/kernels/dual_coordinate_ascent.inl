@@ -223,33 +223,3 @@ void packed_update(const I* index, const T* value, ptrdiff_t count, const T* r, 
     for (; c + L <= width; c += L) packed_update_tile<T, L, 1>(index, value, count, r + c, w + c, width);
   });
 }
-
-// w_c += r_c·x for the K classes named by `which`, D features each.
-template <class T, int K>
-HINGE_INLINE void row_update_tile(const T* x, ptrdiff_t D, const T* r, const int* which, T* w, ptrdiff_t ldw) {
-  constexpr int L = Lanes<T>::count;
-  T* row[K];
-  T step[K];
-  for (int k = 0; k < K; ++k) row[k] = w + which[k] * ldw, step[k] = r[which[k]];
-  ptrdiff_t d = 0;
-  for (; d + L <= D; d += L) {
-    const Vector<T> xd = load(x + d);
-    for (int k = 0; k < K; ++k) store(row[k] + d, load(row[k] + d) + step[k] * xd);
-  }
-  for (; d < D; ++d)
-    for (int k = 0; k < K; ++k) row[k][d] += step[k] * x[d];
-}
-
-// The same for one dense row and class-major weights; classes whose r is 0, most of them as a rule, cost nothing.
-template <class T>
-void row_update(const T* x, ptrdiff_t D, const T* r, ptrdiff_t C, T* w, ptrdiff_t ldw) {
-  int which[4], found = 0;
-  for (ptrdiff_t c = 0; c < C; ++c) {
-    if (r[c] == 0) continue;
-    which[found++] = (int)c;
-    if (found == 4) row_update_tile<T, 4>(x, D, r, which, w, ldw), found = 0;
-  }
-  if (found == 3) row_update_tile<T, 3>(x, D, r, which, w, ldw);
-  if (found == 2) row_update_tile<T, 2>(x, D, r, which, w, ldw);
-  if (found == 1) row_update_tile<T, 1>(x, D, r, which, w, ldw);
-}

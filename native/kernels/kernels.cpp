@@ -47,7 +47,6 @@ constexpr Kernels<T> table{
     packed_scores<T, std::int64_t>,
     packed_update<T, std::int32_t>,
     packed_update<T, std::int64_t>,
-    row_update<T>,
 };
 
 }  // namespace

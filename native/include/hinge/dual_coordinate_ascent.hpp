@@ -8,6 +8,8 @@
 //           only A = Σ r x_iᵀ is kept, and σ = Σ r: W = A − σ mᵀ, and s = A x_i + b − (m·x_i)·σ with b the intercepts for
 //           rows as they are. An update moves b by (κ² + ‖m‖² − m·x_i)·r.
 // Resting   A row found at its best k times in a row is visited every 2^min(k, deepest_rest) epochs only.
+// Blocks    Dense rows are visited four or eight at a time: scores and inner products of all of them by register tiles, then
+//           their steps in turn, each corrected for those before it. It is the same sequence of steps.
 // Groups    In one-vs-rest the classes know nothing of each other: they go in groups of `width`, which threads share out.
 //           The other losses have one group and one thread. Either way the result does not depend on the threads.
 // Cost      4·nnz·C flops an epoch at most; α is N×C.
@@ -62,6 +64,7 @@ void fetch_run(const T* data, ptrdiff_t count) {
 
 template <class T, class I>
 struct PackedRows {
+  static constexpr bool visited_in_blocks = false;
   static constexpr ptrdiff_t longest_fetched = 64;
   SparseRows<T, I> rows;
 
@@ -101,38 +104,78 @@ struct PackedRows {
 // Rows whose features are neighbours in memory, against class-major weights.
 template <class T>
 struct WholeRows {
+  static constexpr bool visited_in_blocks = true;
   DenseRows<T> rows;
   ptrdiff_t classes;
-
-  void fetch_start(ptrdiff_t) const {}
-  void fetch_weights(const DualAscent<T>&, ptrdiff_t, ptrdiff_t) const {}
-  void fetch(ptrdiff_t i) const { detail::fetch_run(rows.data + i * rows.row_stride, rows.features); }
-  void scores(const Kernels<T>& k, const DualAscent<T>& a, ptrdiff_t i, ptrdiff_t group, T* s) const {
-    const ptrdiff_t padded = round_up(a.features, feature_padding), first = group * a.width;
-    k.dense_scores(rows.data + i * rows.row_stride, rows.row_stride, 1, a.features, a.weights + first * padded, padded,
-                   s, std::min(a.width, classes - first), s, 1);
-  }
-  void update(const Kernels<T>& k, const DualAscent<T>& a, ptrdiff_t i, ptrdiff_t group, const T* r) const {
-    const ptrdiff_t padded = round_up(a.features, feature_padding), first = group * a.width;
-    k.row_update(rows.data + i * rows.row_stride, a.features, r, std::min(a.width, classes - first),
-                 a.weights + first * padded, padded);
-  }
 };
 
 namespace detail {
 
-// One group's visits; returns how many there were.
-template <class T, class Rows>
-ptrdiff_t visit_group(const DualAscent<T>& a, const Rows& rows, const Visits& visits, ptrdiff_t group, T* buffer,
-                      std::int64_t* awake, const Kernels<T>& kernels, bool caller, Interrupt& interrupt) {
-  constexpr ptrdiff_t between_checks = 64, ahead = 4;
-  T* const s = buffer;
-  T* const delta = buffer + a.width;
-  T* const scratch = buffer + 2 * a.width;
-  T* const bias = a.bias + group * a.width;
-  T* const drift = a.drift + group * a.width;
-  std::uint8_t* const idle = a.idle + group * a.rows;
-  const ptrdiff_t first_class = group * a.width;
+// Rows that dense data are visited by at a time: A x of all of them and their inner products first, by register tiles
+// that read A once; then their steps one after the other, each aware of those before; then one update of A.
+template <class T>
+struct RowBlock {
+  static constexpr ptrdiff_t most = 8;
+  ptrdiff_t features, padded, classes;
+  AlignedArray<T> x, scores, products, steps, no_bias;
+
+  RowBlock(ptrdiff_t D, ptrdiff_t width)
+      : features(D), padded(round_up(D, feature_padding)), classes(width), x(most * padded), scores(width * row_lanes),
+        products(most * row_lanes), steps(width * row_lanes), no_bias(std::max(width, most)) {}
+
+  // Inner products with the block's other rows cost as much as so many classes more.
+  ptrdiff_t rows_at_once() const { return classes >= 4 * most ? most : most / 2; }
+
+  void load(const DenseRows<T>& rows, const std::int64_t* which, ptrdiff_t n, const T* weights, const Kernels<T>& k) {
+    for (ptrdiff_t i = 0; i < n; ++i) {
+      const T* from = rows.data + which[i] * rows.row_stride;
+      std::copy(from, from + features, x.data() + i * padded);
+    }
+    k.dense_scores(x.data(), padded, n, features, weights, padded, no_bias.data(), classes, scores.data(), row_lanes);
+    if (n > 1)
+      k.dense_scores(x.data(), padded, n, features, x.data(), padded, no_bias.data(), n, products.data(), row_lanes);
+    std::fill(steps.data(), steps.data() + classes * row_lanes, T(0));
+  }
+
+  void scores_of(ptrdiff_t i, T* s) const {
+    for (ptrdiff_t c = 0; c < classes; ++c) {
+      T sum = scores.data()[c * row_lanes + i];
+      for (ptrdiff_t j = 0; j < i; ++j) sum += steps.data()[c * row_lanes + j] * products.data()[j * row_lanes + i];
+      s[c] = sum;
+    }
+  }
+
+  // Classes that no row moves, most of them as a rule, cost nothing.
+  void update(ptrdiff_t n, T* weights, const Kernels<T>& k) const {
+    const auto moves = [&](ptrdiff_t c) {
+      for (ptrdiff_t i = 0; i < n; ++i)
+        if (steps.data()[c * row_lanes + i] != 0) return true;
+      return false;
+    };
+    for (ptrdiff_t c = 0; c < classes; ++c) {
+      if (!moves(c)) continue;
+      const ptrdiff_t begin = c;
+      while (c + 1 < classes && moves(c + 1)) ++c;
+      k.dense_accumulate(x.data(), padded, n, features, steps.data() + begin * row_lanes, row_lanes, c + 1 - begin,
+                         weights + begin * padded, padded, nullptr);
+    }
+  }
+};
+
+// What one thread visits with: vectors of classes, the rows that are awake, and a block of them for dense data.
+template <class T>
+struct VisitBuffers {
+  AlignedArray<T> s, delta, scratch;
+  std::vector<std::int64_t> awake;
+  RowBlock<T> block;
+  VisitBuffers(ptrdiff_t width, ptrdiff_t visits, ptrdiff_t D)
+      : s(width), delta(width), scratch(3 * width), awake(visits + 1), block(D, width) {}
+};
+
+// Lists the rows of a group that are not at rest in this epoch.
+template <class T>
+ptrdiff_t list_awake(const DualAscent<T>& a, const Visits& visits, ptrdiff_t group, std::int64_t* awake) {
+  const std::uint8_t* const idle = a.idle + group * a.rows;
   ptrdiff_t count = 0;
   for (ptrdiff_t t = 0; t < visits.count; ++t) {
     const std::int64_t i = visits.order[t];
@@ -140,29 +183,79 @@ ptrdiff_t visit_group(const DualAscent<T>& a, const Rows& rows, const Visits& vi
     awake[count] = i;
     count += a.rate[i] > 0 && ((visits.epoch + (std::uint64_t)i) & (period - 1)) == 0;
   }
+  return count;
+}
+
+// One row's step at scores A x_i, which buffers.s holds: adds the intercepts, solves, and leaves r in buffers.delta, with
+// b and σ following. Returns whether anything changed.
+template <class T>
+bool visit_row(const DualAscent<T>& a, ptrdiff_t i, ptrdiff_t group, VisitBuffers<T>& buffers, const Kernels<T>& kernels) {
+  T *const s = buffers.s.data(), *const delta = buffers.delta.data();
+  T *const bias = a.bias + group * a.width, *const drift = a.drift + group * a.width;
+  const T along_mean = a.mean_product == nullptr ? T(0) : a.mean_product[i];
+  for (ptrdiff_t c = 0; c < a.width; ++c) s[c] += bias[c] - along_mean * drift[c];
+  T* const alpha = a.alpha + (group * a.rows + i) * a.width;
+  std::uint8_t& idle = a.idle[group * a.rows + i];
+  const ptrdiff_t own = a.y[i] - group * a.width;
+  if (!kernels.dual_step(a.loss, a.curvature[i], own, s, alpha, delta, buffers.scratch.data(), a.width)) {
+    idle = (std::uint8_t)std::min(idle + 1, 255);
+    return false;
+  }
+  idle = 0;
+  for (ptrdiff_t c = 0; c < a.width; ++c) delta[c] *= -a.rate[i];
+  if (a.mean_product == nullptr) return true;
+  const T step = a.intercept_step[i];
+  for (ptrdiff_t c = 0; c < a.width; ++c) bias[c] += step * delta[c], drift[c] += delta[c];
+  return true;
+}
+
+constexpr ptrdiff_t between_checks = 64;
+
+// One group's visits; returns how many there were.
+template <class T, class I>
+ptrdiff_t visit_group(const DualAscent<T>& a, const PackedRows<T, I>& rows, const Visits& visits, ptrdiff_t group,
+                      VisitBuffers<T>& buffers, const Kernels<T>& kernels, bool caller, Interrupt& interrupt) {
+  constexpr ptrdiff_t ahead = 4;
+  const std::int64_t* const awake = buffers.awake.data();
+  const ptrdiff_t count = list_awake(a, visits, group, buffers.awake.data());
   for (ptrdiff_t t = 0; t < count; ++t) {
     if (t % between_checks == 0 && interrupt.check(caller)) break;
     if (t + 2 * ahead < count) rows.fetch_start(awake[t + 2 * ahead]);
     if (t + ahead < count) {
       rows.fetch(awake[t + ahead]);
-      detail::fetch_run(a.alpha + (group * a.rows + awake[t + ahead]) * a.width, a.width);
+      fetch_run(a.alpha + (group * a.rows + awake[t + ahead]) * a.width, a.width);
     }
     if (t + 2 < count) rows.fetch_weights(a, awake[t + 2], group);
-    const ptrdiff_t i = awake[t];
-    const T along_mean = a.mean_product == nullptr ? T(0) : a.mean_product[i];
-    for (ptrdiff_t c = 0; c < a.width; ++c) s[c] = bias[c] - along_mean * drift[c];
-    rows.scores(kernels, a, i, group, s);
-    T* const alpha = a.alpha + (group * a.rows + i) * a.width;
-    if (!kernels.dual_step(a.loss, a.curvature[i], a.y[i] - first_class, s, alpha, delta, scratch, a.width)) {
-      idle[i] = (std::uint8_t)std::min(idle[i] + 1, 255);
-      continue;
+    std::fill(buffers.s.data(), buffers.s.data() + a.width, T(0));
+    rows.scores(kernels, a, awake[t], group, buffers.s.data());
+    if (visit_row(a, awake[t], group, buffers, kernels)) rows.update(kernels, a, awake[t], group, buffers.delta.data());
+  }
+  return count;
+}
+
+template <class T>
+ptrdiff_t visit_group(const DualAscent<T>& a, const WholeRows<T>& rows, const Visits& visits, ptrdiff_t group,
+                      VisitBuffers<T>& buffers, const Kernels<T>& kernels, bool caller, Interrupt& interrupt) {
+  RowBlock<T>& block = buffers.block;
+  block.classes = std::min(a.width, rows.classes - group * a.width);
+  T* const weights = a.weights + group * a.width * block.padded;
+  const std::int64_t* const awake = buffers.awake.data();
+  const ptrdiff_t count = list_awake(a, visits, group, buffers.awake.data()), B = block.rows_at_once();
+  for (ptrdiff_t t = 0; t < count; t += B) {
+    if (t % between_checks == 0 && interrupt.check(caller)) break;
+    const ptrdiff_t n = std::min(B, count - t);
+    for (ptrdiff_t k = t + B; k < std::min(t + 2 * B, count); ++k)
+      fetch_run(rows.rows.data + awake[k] * rows.rows.row_stride, a.features);
+    block.load(rows.rows, awake + t, n, weights, kernels);
+    bool moved = false;
+    for (ptrdiff_t i = 0; i < n; ++i) {
+      std::fill(buffers.s.data() + block.classes, buffers.s.data() + a.width, T(0));
+      block.scores_of(i, buffers.s.data());
+      if (!visit_row(a, awake[t + i], group, buffers, kernels)) continue;
+      moved = true;
+      for (ptrdiff_t c = 0; c < block.classes; ++c) block.steps.data()[c * row_lanes + i] = buffers.delta.data()[c];
     }
-    idle[i] = 0;
-    for (ptrdiff_t c = 0; c < a.width; ++c) delta[c] *= -a.rate[i];
-    rows.update(kernels, a, i, group, delta);
-    if (a.mean_product == nullptr) continue;
-    const T step = a.intercept_step[i];
-    for (ptrdiff_t c = 0; c < a.width; ++c) bias[c] += step * delta[c], drift[c] += delta[c];
+    if (moved) block.update(n, weights, kernels);
   }
   return count;
 }
@@ -174,14 +267,12 @@ template <class T, class Rows>
 ptrdiff_t dual_coordinate_ascent(const DualAscent<T>& a, const Rows& rows, const Visits& visits, int threads,
                                  const Kernels<T>& kernels, Interrupt& interrupt) {
   const int parts = (int)std::min<ptrdiff_t>(threads, a.groups);
-  const ptrdiff_t buffer_size = round_up(5 * a.width, 64);
-  AlignedArray<T> buffers(parts * buffer_size);
-  std::vector<std::int64_t> awake(parts * (visits.count + 1));
+  std::vector<detail::VisitBuffers<T>> buffers;
+  for (int part = 0; part < parts; ++part) buffers.emplace_back(a.width, visits.count, Rows::visited_in_blocks ? a.features : 0);
   std::vector<ptrdiff_t> visited(parts);
   run_parts(parts, [&](int part) {
     for (ptrdiff_t group = part; group < a.groups; group += parts)
-      visited[part] += detail::visit_group(a, rows, visits, group, buffers.data() + part * buffer_size,
-                                           awake.data() + part * (visits.count + 1), kernels, part == 0, interrupt);
+      visited[part] += detail::visit_group(a, rows, visits, group, buffers[part], kernels, part == 0, interrupt);
   });
   ptrdiff_t total = 0;
   for (ptrdiff_t part : visited) total += part;

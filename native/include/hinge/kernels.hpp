@@ -53,8 +53,6 @@ struct Kernels {
   void (*packed_scores_64)(const std::int64_t* index, const T* value, ptrdiff_t count, const T* w, ptrdiff_t width, T* s);
   void (*packed_update_32)(const std::int32_t* index, const T* value, ptrdiff_t count, const T* r, T* w, ptrdiff_t width);
   void (*packed_update_64)(const std::int64_t* index, const T* value, ptrdiff_t count, const T* r, T* w, ptrdiff_t width);
-  // w[c * ldw + d] += r[c]·x[d].
-  void (*row_update)(const T* x, ptrdiff_t D, const T* r, ptrdiff_t C, T* w, ptrdiff_t ldw);
 };
 
 enum class Isa : int { baseline = 0, avx2 = 1, avx512 = 2 };

@@ -23,6 +23,9 @@ MOST_FILLED = 0.4
 RUN = 64
 """Rows that are visited one after the other where they lie so."""
 
+SQUARED_AT_ONCE = 4096
+"""Rows whose squares exist at a time."""
+
 FEATURE_PADDING = 16
 """As in native/include/hinge/kernels.hpp."""
 
@@ -267,7 +270,10 @@ def _squared_lengths(X: Rows) -> Array:
         lengths: Array = np.einsum("ij,ij->i", X, X, dtype=np.float64)
         return lengths
     squares = np.zeros(X.shape[0])
-    filled = np.diff(X.indptr) > 0
-    if filled.any():
-        squares[filled] = np.add.reduceat(np.square(X.data, dtype=np.float64), X.indptr[:-1][filled])
+    for first in range(0, X.shape[0], SQUARED_AT_ONCE):
+        starts = X.indptr[first : first + SQUARED_AT_ONCE + 1]
+        filled = np.flatnonzero(np.diff(starts))
+        if len(filled):
+            values = np.square(X.data[starts[0] : starts[-1]], dtype=np.float64)
+            squares[first + filled] = np.add.reduceat(values, starts[filled] - starts[0])
     return squares

@@ -26,7 +26,7 @@ import numpy as np
 
 from hinge.config import available_memory
 from hinge.errors import DivergenceError, ResourceError, UsageError
-from hinge.ops import DualAscent, DualPasses
+from hinge.ops import DualAscent, DualPasses, single_threaded_blas
 from hinge.problems.certificate import DualPoint, lower_bound, relative_gap
 from hinge.problems.objective import LinearObjective
 from hinge.solvers.result import (
@@ -69,7 +69,10 @@ class DualCoordinateAscent:
         The dual starts at α = 0; of `start` only the intercepts, for the mean row, are of use. The history has a line
         for each certificate, and callbacks are told of those.
         """
-        run = _Run(objective, seed, start)
+        with single_threaded_blas():
+            return self._ascend(_Run(objective, seed, start), max_iter, tol, callbacks)
+
+    def _ascend(self, run: _Run, max_iter: int, tol: float, callbacks: Sequence[Callback]) -> SolverResult:
         history: list[Iteration] = []
         stopped = EXHAUSTED
         due = FIRST_CERTIFICATE
