@@ -112,10 +112,14 @@ def _hinge_tolerance(contest: Contest, rivals: dict[str, float]) -> float | None
         wanted = min(contest.objective(name) for name in rivals) * (1 + SLACK)
     else:
         wanted = contest.objective("optimum") * (1 + problem.near)
+    gap = np.inf
     for tol in LADDER:
+        if tol >= gap:  # the last fit has gone that far already
+            continue
         contest.keep("hinge", partial(contest.hinge, tol))
         if contest.objective("hinge") <= wanted:
             return tol
+        gap = contest.fits["hinge"][0].gap or np.inf
     return None
 
 
