@@ -106,7 +106,7 @@ def _svc(tol: float, **options: Any) -> Rival:
 _sklearnex = Rival(sklearnex_logistic.NAME, sklearnex_logistic.fit, sklearnex_logistic.present, (1e-4,))
 _one_vs_rest = partial(LinearSVM, loss="squared_hinge", multi_class="one_vs_rest")
 _crammer_singer = partial(LinearSVM, multi_class="crammer_singer")
-_NEARING = (1e-4, 3e-5, 1e-5, 3e-6, 1e-6)
+_NEARING = (3e-5, 1e-5, 3e-6, 1e-6)
 _SQUARES = Loss("one_vs_rest", squared=True)
 
 PROBLEMS = (
@@ -116,7 +116,7 @@ PROBLEMS = (
     ),
     Problem(
         "softmax, Fashion-MNIST, λ = 1e-5", FASHION, Loss("softmax"), SoftmaxRegression,
-        (_logistic("newton-cg", *_NEARING), _logistic("lbfgs", *_NEARING)), l2=1e-5, tol=1e-4,
+        (_logistic("newton-cg", *_NEARING), _logistic("lbfgs", *_NEARING[1:])), l2=1e-5, tol=1e-4,
     ),
     Problem(
         "one-vs-rest squared hinge, MNIST, λ = 1e-4", MNIST, _SQUARES, _one_vs_rest,
