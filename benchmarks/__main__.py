@@ -1,4 +1,4 @@
-"""python -m benchmarks [PROBLEM …] [-j N] [--repeat N] [--json FILE] [--quick] [--list]"""
+"""python -m benchmarks [PROBLEM …] [-j N] [--repeat N] [--json FILE] [--only TEXT] [--quick] [--list]"""
 
 from __future__ import annotations
 
@@ -20,6 +20,7 @@ def parser() -> argparse.ArgumentParser:
     arguments.add_argument("-j", "--threads", type=_count, help="threads for everyone (default: all cores)")
     arguments.add_argument("--repeat", type=_count, default=15, help="rounds (default: 15; fits take a third)")
     arguments.add_argument("--json", type=Path, metavar="FILE", help="write all rounds and the machine to FILE")
+    arguments.add_argument("--only", default="", metavar="TEXT", help="of `linear`, the rows whose label holds TEXT")
     arguments.add_argument("--quick", action="store_true", help="tiny sizes: does it run, not how fast")
     arguments.add_argument("--list", action="store_true", help="print the problems and stop")
     return arguments
@@ -43,7 +44,7 @@ def main(words: list[str] | None = None) -> int:
         print(f"unknown problem {unknown[0]!r}; choose from: {', '.join(names)}", file=sys.stderr)
         return USAGE_ERROR
     threads, attempts = options.threads or resolve_threads(None), 1 if options.quick else 3
-    settings = Settings(threads, options.repeat, options.quick, attempts)
+    settings = Settings(threads, options.repeat, options.quick, attempts, options.only)
     outcome = run(options.problems or names, settings, lambda text: print(text, flush=True))
     if options.json is not None:
         text = json.dumps(outcome.as_json(), indent=1, ensure_ascii=False, allow_nan=False)

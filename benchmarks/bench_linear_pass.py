@@ -146,7 +146,7 @@ def _require_agreement(case: Case, ours: Any, theirs: Any) -> None:
 def _weighed(case: Case, settings: Settings) -> dict[str, Any]:
     options = asdict(case) | {"threads": settings.threads}
     scores = case.rows * case.classes * np.dtype(case.dtype).itemsize
-    peaks = {who: peak_extra_bytes(options | {"who": who}) for who in ("hinge", numpy_pass.NAME)}
+    peaks = {who: peak_extra_bytes("linear_pass", options | {"who": who}) for who in ("hinge", numpy_pass.NAME)}
     megabytes = {who: None if peak is None else peak / 1e6 for who, peak in peaks.items()}
     return {
         "label": case.label,
@@ -154,6 +154,13 @@ def _weighed(case: Case, settings: Settings) -> dict[str, Any]:
         "rival_mb": megabytes[numpy_pass.NAME],
         "scores_mb": scores / 1e6,
     }
+
+
+def weighed(options: dict[str, Any]) -> tuple[Callable[[], Any], Callable[[], Any]]:
+    """Return one contestant's pass twice, as rehearsal and as run, bound anew each time."""
+    who, threads = options.pop("who"), options.pop("threads")
+    bound = contestants(Case(**options), threads)[who]
+    return lambda: bound()(), lambda: bound()()
 
 
 def _time_table(rows: list[dict[str, Any]]) -> Table:

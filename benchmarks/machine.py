@@ -18,7 +18,7 @@ from threadpoolctl import ThreadpoolController
 from benchmarks.measurement import best
 from hinge.ops import system_info
 
-PACKAGES = ("hinge", "numpy", "scipy", "scikit-learn", "threadpoolctl")
+PACKAGES = ("hinge", "numpy", "scipy", "scikit-learn", "scikit-learn-intelex", "threadpoolctl")
 
 
 @dataclass(frozen=True)

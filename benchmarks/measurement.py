@@ -33,6 +33,7 @@ class Settings:
     repeat: int
     quick: bool = False
     attempts: int = 3  # rounds that may be taken for each that is wanted, while others keep the machine busy
+    only: str = ""  # rows whose label holds this text
 
 
 @dataclass(frozen=True)
@@ -71,30 +72,37 @@ def interleaved(
     settings: Settings,
     *,
     pause: float = PAUSE,
+    warm_up: bool = True,
     rehearsal: bool = True,
     own_clock: bool = False,
+    turns: Mapping[str, int] | None = None,
 ) -> Rounds:
     """Run the contestants in turn until enough rounds were quiet, or else keep the quietest of all.
 
-    With a rehearsal each timed call follows one of the same contestant, as in a solver's loop; with `own_clock`, what a
-    contestant returns are its seconds.
+    All run once before the first round, unless they have already. With a rehearsal each timed call follows one of the
+    same contestant, as in a solver's loop; with `own_clock`, what a contestant returns are its seconds. A contestant
+    has one turn a round, or as many as `turns` says: quick ones against one that takes long.
     """
-    for run in contestants.values():
+    for run in contestants.values() if warm_up else ():
         run()
-    taken: list[tuple[float, dict[str, float]]] = []
+    times = dict.fromkeys(contestants, 1) | dict(turns or {})
+    taken: list[tuple[float, dict[str, list[float]]]] = []
     while _quiet(taken) < settings.repeat and len(taken) < settings.repeat * settings.attempts:
         others = OtherProcesses()
-        seconds = {name: _turn(run, pause, rehearsal, own_clock) for name, run in contestants.items()}
+        seconds = {
+            name: [_turn(run, pause, rehearsal, own_clock) for _ in range(times[name])]
+            for name, run in contestants.items()
+        }
         taken.append((others.share(), seconds))
     kept = sorted(sorted(range(len(taken)), key=lambda k: max(taken[k][0], QUIET))[: settings.repeat])
     return Rounds(
-        {name: Spread(tuple(taken[k][1][name] for k in kept)) for name in contestants},
+        {name: Spread(tuple(second for k in kept for second in taken[k][1][name])) for name in contestants},
         max(taken[k][0] for k in kept) if OtherProcesses.known() else None,
         len(taken) - len(kept),
     )
 
 
-def _quiet(taken: Sequence[tuple[float, dict[str, float]]]) -> int:
+def _quiet(taken: Sequence[tuple[float, object]]) -> int:
     return sum(share <= QUIET for share, _ in taken)
 
 
@@ -144,8 +152,11 @@ def _busy_seconds() -> float | None:
 
 
 def ratio(rival: Spread, ours: Spread) -> Spread:
-    """Return rival ÷ hinge round by round: above 1, hinge is faster."""
-    return Spread(tuple(theirs / own for theirs, own in zip(rival.rounds, ours.rounds, strict=True)))
+    """Return rival ÷ hinge round by round: above 1, hinge is faster. hinge may have had several turns a round."""
+    turns, rest = divmod(len(ours.rounds), len(rival.rounds))
+    if rest:
+        raise ValueError(f"{len(ours.rounds)} turns do not go into {len(rival.rounds)} rounds")
+    return Spread(tuple(rival.rounds[k // turns] / own for k, own in enumerate(ours.rounds)))
 
 
 def best(run: Callable[[], object], *, repeat: int) -> float:

@@ -1,8 +1,10 @@
 """Peak extra memory of one call, measured from outside NumPy's and hinge's own book-keeping.
 
-Run as `python -m benchmarks.memory CASE` with CASE in JSON; it prints the bytes. A fresh process builds the data, lets
-the contestant run once (so that BLAS has its buffers), drops what that left, resets the kernel's high-water mark of
-resident memory, and reports by how much a second run lifts it. Only Linux offers that mark.
+Run as `python -m benchmarks.memory PROBLEM CASE` with CASE in JSON; it prints the bytes. A fresh process builds the
+data, lets the contestant rehearse (so that BLAS has its buffers), drops what that left, resets the kernel's high-water
+mark of resident memory, and reports by how much a run lifts it. Only Linux offers that mark.
+
+A problem's file offers `weighed(case)`, which returns the rehearsal and the run.
 """
 
 from __future__ import annotations
@@ -13,6 +15,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -23,11 +26,11 @@ RESET_HIGH_WATER = "5"
 ALLOCATOR = {"MALLOC_MMAP_THRESHOLD_": "65536", "MALLOC_TRIM_THRESHOLD_": "65536"}
 
 
-def peak_extra_bytes(case: dict[str, Any]) -> int | None:
-    """Return the peak of a linear-pass case in a process of its own; None where it cannot be measured."""
+def peak_extra_bytes(problem: str, case: dict[str, Any]) -> int | None:
+    """Return the peak of a problem's case in a process of its own; None where it cannot be measured."""
     if not CLEAR.exists():
         return None
-    command = [sys.executable, "-m", "benchmarks.memory", json.dumps(case)]
+    command = [sys.executable, "-m", "benchmarks.memory", problem, json.dumps(case)]
     root = Path(__file__).parent.parent
     done = subprocess.run(command, cwd=root, env=os.environ | ALLOCATOR, capture_output=True, text=True, check=True)
     return int(done.stdout)
@@ -47,18 +50,16 @@ def _status(key: str) -> int:
     return int(line.split()[1]) * 1024
 
 
-def main(text: str) -> None:
-    from benchmarks.bench_linear_pass import Case, contestants
+def main(problem: str, text: str) -> None:
     from benchmarks.machine import thread_limit
 
+    module: Any = import_module(f"benchmarks.bench_{problem}")
     options = json.loads(text)
-    who, threads = options.pop("who"), options.pop("threads")
-    case = Case(**options)
-    with thread_limit(threads):
-        bound = contestants(case, threads)[who]
-        bound()()
-        print(high_water_rise(lambda: bound()()))
+    with thread_limit(options["threads"]):
+        rehearsal, run = module.weighed(options)
+        rehearsal()
+        print(high_water_rise(run))
 
 
 if __name__ == "__main__":
-    main(sys.argv[1])
+    main(*sys.argv[1:])

@@ -1,4 +1,7 @@
-"""scikit-learn's LinearSVC: LIBLINEAR's dual coordinate descent, in float64 and on one thread."""
+"""scikit-learn's LinearSVC, which is LIBLINEAR: in float64 and on one thread.
+
+It penalises its intercepts like the weight of a column of ones; so does hinge with fit_intercept="penalized".
+"""
 
 from __future__ import annotations
 
@@ -12,19 +15,15 @@ NAME = "LinearSVC"
 present = installed("sklearn")
 
 
-def fit(X: np.ndarray, y: np.ndarray, *, C: float, threads: int) -> LinearFit:
-    """Minimise C·Σ one-vs-rest squared hinge + ½‖W‖² + ½‖b‖²: unlike hinge it penalises the intercepts."""
+def fit(
+    X: Any, y: np.ndarray, *, C: float, threads: int, tol: float = 1e-4, max_iter: int = 1000, **options: Any
+) -> LinearFit:
+    """Minimise C·Σ loss + ½‖W‖² + ½‖b‖².
+
+    The loss is the one-vs-rest squared hinge, or with multi_class="crammer_singer" theirs, which is not squared.
+    """
     from sklearn.svm import LinearSVC
 
-    model: Any = LinearSVC(C=C, random_state=0)
+    model: Any = LinearSVC(C=C, tol=tol, max_iter=max_iter, random_state=0, **options)
     model.fit(X, y)
-    return LinearFit(model.coef_, model.intercept_, model.predict)
-
-
-def fit_crammer_singer(X: np.ndarray, y: np.ndarray, *, C: float, threads: int) -> LinearFit:
-    """Minimise C·Σ Crammer–Singer hinge + ½‖W‖² + ½‖b‖²."""
-    from sklearn.svm import LinearSVC
-
-    model: Any = LinearSVC(C=C, multi_class="crammer_singer", random_state=0)
-    model.fit(X, y)
-    return LinearFit(model.coef_, model.intercept_, model.predict)
+    return LinearFit(model.coef_, model.intercept_)

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-PROBLEMS = ("linear_pass", "exp", "fit", "import")
+PROBLEMS = ("linear_pass", "exp", "import", "linear")
 
 
 def run(*words: str) -> subprocess.CompletedProcess[str]:
@@ -53,6 +53,30 @@ def test_the_result_file_describes_the_machine_but_does_not_name_it(quick_run):
     assert str(ROOT) not in json.dumps(result)
 
 
+@pytest.mark.parametrize("quick_run", ["linear"], indirect=True)
+def test_whole_fits_have_a_line_for_everyone_and_end_near_the_optimum(quick_run):
+    _, _, result = quick_run
+    (table,) = result["problems"]["linear"]
+    ours = [row for row in table["rows"] if row["who"] == "hinge"]
+    assert len(ours) == len({row["label"] for row in table["rows"]}) == 10
+    assert ours[0]["memory"] is None or ours[0]["memory"] > 0
+    for row in table["rows"]:
+        if row.get("remark") == "absent":
+            continue
+        assert row["above"] >= 0, row
+        assert row["above"] < 1e-2, row
+        assert row["seconds"]["median"] > 0
+    assert all(row["above"] <= row["gap"] + row["known"] for row in ours)
+    assert all(row["tol"] is not None for row in ours)
+
+
+def test_only_some_rows():
+    done = run("linear", "--quick", "--repeat", "1", "--only", "weston")
+    assert done.returncode == 0, done.stderr
+    assert "Weston–Watkins" in done.stdout
+    assert "softmax" not in done.stdout
+
+
 def test_an_unknown_problem_is_a_usage_error_that_lists_the_known_ones():
     done = run("linear_passs")
     assert done.returncode == 2
@@ -64,7 +88,7 @@ def test_the_list_names_every_problem_and_measures_nothing():
     begun = time.monotonic()
     done = run("--list")
     assert done.returncode == 0
-    assert [line.split()[0] for line in done.stdout.splitlines()] == ["linear_pass", "exp", "fit", "import"]
+    assert [line.split()[0] for line in done.stdout.splitlines()] == list(PROBLEMS)
     assert time.monotonic() - begun < 30
 
 
