@@ -33,7 +33,10 @@ from hinge.problems.objective import LinearObjective
 from hinge.typing import Array
 
 MOST_PRODUCT_VALUES = 1 << 22
-REFINEMENTS = 1
+START_SLACK = 6.0
+MOST_REFINEMENTS, REFINED = 4, 0.3
+CENTRAL = 0.1
+"""Products within this factor of μ need no correction."""
 JITTERS = (0.0, 1e-14, 1e-12, 1e-10, 1e-8)
 """Relative additions to the diagonal, in turn, until the matrix can be factored."""
 
@@ -47,6 +50,14 @@ class Direction:
     room: Array
     slack: Array
     z: Array
+
+
+@dataclass(frozen=True)
+class Aim:
+    """By how much the products zα and ξβ are to change, to first order."""
+
+    pairs: Array
+    slack: Array
 
 
 @final
@@ -118,9 +129,9 @@ class HingeProgram:
         """Return W = 0 with all else well inside its bounds."""
         N, C = self.pairs.shape
         margin = self.loss.margin
-        slack = np.full((N, 1 if self.loss.kind == "crammer_singer" else C), 2 * margin)
+        slack = np.full((N, 1 if self.loss.kind == "crammer_singer" else C), START_SLACK * margin)
         rivals = C - 1 if self.loss.kind == "crammer_singer" else 1
-        alpha = self.pairs * ((4 * margin if self.loss.squared else 0.5) / rivals)
+        alpha = self.pairs * ((2 * START_SLACK * margin if self.loss.squared else 0.5) / rivals)
         z = np.where(self.pairs, slack - margin, 1.0)
         return Point(np.zeros((C, self.X.shape[1])), alpha, 1 - self.total(alpha), slack, z)
 
@@ -164,16 +175,34 @@ class HingeProgram:
         return (self.share[:, None] * u).T @ self.X
 
     def mean_product(self, at: Point) -> float:
-        """Return μ, the mean product of complementary variables."""
-        products, count = float((at.z * at.alpha).sum()), float(self.pairs.sum())
+        """Return μ, the mean product of complementary variables: a row of weight 2 counts as the row twice."""
+        used = self._slacks_used()
+        products, count = (at.z * at.alpha).sum(axis=1), self.pairs.sum(axis=1)
         if not self.loss.squared:
-            counted = self._slacks_used()
-            products += float((at.slack * at.room)[counted].sum())
-            count += float(counted.sum())
-        return products / count
+            products = products + np.where(used, at.slack * at.room, 0.0).sum(axis=1)
+            count = count + used.sum(axis=1)
+        return float(self.share @ products) / float(self.share @ count)
 
     def _slacks_used(self) -> Array:
         return np.ones((len(self.y), 1), dtype=bool) if self.loss.kind == "crammer_singer" else self.pairs
+
+    def aim(self, at: Point, wanted: float) -> Aim:
+        """Aim at products of `wanted`."""
+        return Aim(np.where(self.pairs, wanted - at.z * at.alpha, 0.0), wanted - at.slack * at.room)
+
+    def less_second_order(self, aim: Aim, by: Direction, share: float) -> Aim:
+        """Return the aim less a share of what the products of two changes will add."""
+        pairs = np.where(self.pairs, by.z * by.alpha, 0.0)
+        return Aim(aim.pairs - share * pairs, aim.slack - share * by.slack * by.room)
+
+    def more_central(self, aim: Aim, there: Point, wanted: float) -> Aim:
+        """Return the aim, with products that would end up far from `wanted` brought nearer to it."""
+        low, high = CENTRAL * wanted, wanted / CENTRAL
+        pairs, slack = (
+            np.maximum(np.clip(products, low, high) - products, -high)
+            for products in (there.z * there.alpha, there.slack * there.room)
+        )
+        return Aim(aim.pairs + np.where(self.pairs, pairs, 0.0), aim.slack + slack)
 
     def longest_step(self, at: Point, by: Direction) -> float:
         """Return how far all bounds let one go."""
@@ -188,11 +217,11 @@ class HingeProgram:
         """Return Newton's equations at a point, factored; None where rounding leaves nothing to factor."""
         give = np.full_like(at.slack, 0.5) if self.loss.squared else at.slack / at.room
         ease = at.alpha / at.z
-        damping = give / (1 + self.total(ease) * give)
+        damping = 1 / (1 + self.total(ease) * give)
         if self.loss.kind == "crammer_singer":
-            bend, joint = ease, damping
+            bend, joint = ease, damping * give
         else:
-            bend, joint = ease * (1 - damping * ease), None
+            bend, joint = ease * damping, None
         factors = self._factors(self.share[:, None] * bend, None if joint is None else self.share * joint[:, 0], ease)
         return None if factors is None else NewtonSystem(self, at, factors, ease, give)
 
@@ -256,36 +285,48 @@ class NewtonSystem:
     ease: Array
     give: Array
 
-    def direction(self, wanted: float, before: Direction | None) -> Direction:
-        """Return the step to products of `wanted`, less the second-order error of the direction `before`."""
+    def direction(self, aim: Aim) -> Direction:
+        """Return the step whose first-order changes of zα and ξβ are those of `aim`."""
         program, at = self.program, self.at
-        product = np.where(program.pairs, wanted - at.z * at.alpha, 0.0)
-        if program.loss.squared:
-            r = program.total(at.alpha) / 2 - at.slack
-        else:
-            r = wanted - at.slack * at.room
-            if before is not None:
-                r = r - before.slack * before.room
-            r = r / at.room
-        if before is not None:
-            product = product - np.where(program.pairs, before.z * before.alpha, 0.0)
-        q = product / at.z
+        r = program.total(at.alpha) / 2 - at.slack if program.loss.squared else aim.slack / at.room
+        q = aim.pairs / at.z
         constant = self._alpha(0.0, q, r)[0]
         right = -(program.ridge * at.W) - program.gradient(at.alpha + constant)
         dW = self._solve(right)
-        for _ in range(REFINEMENTS):  # the matrix is ill-conditioned near the end by nature
-            moved = self._alpha(program.differences(dW), q, r)[0] - constant
-            dW += self._solve(right - program.ridge * dW - program.gradient(moved))
-        dm = program.differences(dW)
-        alpha, slack = self._alpha(dm, q, r)
-        return Direction(dW, alpha, -program.total(alpha), slack, np.where(program.pairs, slack - dm, 0.0))
+        left = np.inf
+        for _ in range(MOST_REFINEMENTS):  # the matrix is ill-conditioned near the end by nature
+            alpha = self._alpha(program.differences(dW), q, r)[0]
+            missed = -program.ridge * (at.W + dW) - program.gradient(at.alpha + alpha)
+            before_that, left = left, float(np.linalg.norm(missed))
+            if not left < REFINED * before_that:
+                break
+            dW += self._solve(missed)
+        alpha, slack = self._alpha(program.differences(dW), q, r)
+        z = np.divide(q - alpha, self.ease, out=np.zeros_like(alpha), where=program.pairs)
+        return Direction(dW, alpha, -program.total(alpha), slack, z)
 
     def _alpha(self, dm: Array | float, q: Array, r: Array) -> tuple[Array, Array]:
+        """Return dα and dξ.
+
+        Where α is at its bound, E and ρ are without limit, and dm − dξ a difference of equal numbers: it is not formed.
+        """
         total = self.program.total
         e = total(self.ease)
         moved = (total(self.ease * dm + q) - e * r) / (1 + e * self.give)
         slack = self.give * moved + r
-        return self.ease * (dm - slack) + q, slack
+        alpha = moved if self.program.loss.kind != "crammer_singer" else self._shared(dm, q, r, e)
+        return alpha, slack
+
+    def _shared(self, dm: Array | float, q: Array, r: Array, e: Array) -> Array:
+        """Return dα = E·(h − ρ·ΣEh / (1 + eρ)), h = dm − r + q/E, in differences from the h of the largest E."""
+        pairs = self.program.pairs
+        h = np.where(pairs, dm - r + np.divide(q, self.ease, out=np.zeros_like(q), where=pairs), 0.0)
+        strongest = self.ease.argmax(axis=1)[:, None]
+        apart = np.where(pairs, h - np.take_along_axis(h, strongest, axis=1), 0.0)
+        mean = (self.ease * apart).sum(axis=1, keepdims=True) / e
+        free = 1 / (1 + e * self.give)
+        shared: Array = self.ease * (free * h + (1 - free) * (apart - mean))
+        return shared
 
     def _solve(self, right: Array) -> Array:
         if len(self.factors) == 1:

@@ -26,6 +26,8 @@ SOLVER_NAMES = ("auto", *_NAMED)
 SPARSE = 0.01  # of all values are stored
 MOST_STEP_FLOPS = 2e11  # of an interior-point step, for some ten steps a minute
 EXPECTED_STEPS, LEAST_PATIENCE = 30, 60
+MATRIX_SPEED = 8  # flops of matrix products go by so many times faster than those of a solver's other work
+TINY_STEP_FLOPS = 1e6  # from here on down an interior-point run takes some 20 ms, and neither seed nor order has a say
 
 
 def named_solver(name: str, objective: LinearObjective) -> Solver:
@@ -49,8 +51,10 @@ def _automatic(objective: LinearObjective) -> Solver:
     steps = step_flops(objective)
     if objective.loss.kind == "softmax" or steps > MOST_STEP_FLOPS or not interior_point_fits(objective):
         return first
+    if not objective.loss.is_smooth and steps < TINY_STEP_FLOPS:
+        return InteriorPoint()
     passes = objective.passes
-    worth = EXPECTED_STEPS * steps / (4.0 * max(passes.n_values, passes.n_rows) * passes.n_classes)
+    worth = EXPECTED_STEPS * steps / (4.0 * MATRIX_SPEED * max(passes.n_values, passes.n_rows) * passes.n_classes)
     patience = min(max(int(worth), LEAST_PATIENCE), first.default_iterations)
     return Fallback(first, InteriorPoint(), patience)
 
