@@ -33,10 +33,14 @@ from hinge.problems.objective import LinearObjective
 from hinge.typing import Array
 
 MOST_PRODUCT_VALUES = 1 << 22
+LEAST_THREADED_VALUES = 1 << 20
+FEW_COLUMNS = 16  # of which all products are formed at once
 START_SLACK = 6.0
 MOST_REFINEMENTS, REFINED = 4, 0.3
 CENTRAL = 0.1
 """Products within this factor of μ need no correction."""
+LIGHT, FARTHEST = 0.1, 1e3
+"""Rows that weigh less than this share of the heaviest keep farther from their bounds: they follow, and would block."""
 JITTERS = (0.0, 1e-14, 1e-12, 1e-10, 1e-8)
 """Relative additions to the diagonal, in turn, until the matrix can be factored."""
 
@@ -88,13 +92,17 @@ class Point:
 @final
 @dataclass(frozen=True)
 class HingeProgram:
-    """Rows X (with a column of ones for intercepts), labels, weights ω, and which pairs there are."""
+    """Rows X (with a column of ones for intercepts), labels, weights ω, and which pairs there are.
+
+    On the central path zα = ξβ = μ·distance, with distance 1 but for light rows.
+    """
 
     loss: Loss
     X: Array
     y: Array
     share: Array
     pairs: Array
+    distance: Array
     ridge: Array
     basis: Array | None
     threads: int
@@ -118,7 +126,9 @@ class HingeProgram:
         pairs = np.ones((len(y), passes.n_classes), dtype=bool)
         if objective.loss.kind != "one_vs_rest":
             pairs[np.arange(len(y)), y] = False
-        return HingeProgram(objective.loss, X, y, share.astype(np.float64), pairs, ridge, basis, passes.threads)
+        share = share.astype(np.float64)
+        distance = np.clip(LIGHT * share.max() / share, 1.0, FARTHEST)[:, None]
+        return HingeProgram(objective.loss, X, y, share, pairs, distance, ridge, basis, passes.threads)
 
     @property
     def coupled(self) -> bool:
@@ -175,20 +185,21 @@ class HingeProgram:
         return (self.share[:, None] * u).T @ self.X
 
     def mean_product(self, at: Point) -> float:
-        """Return μ, the mean product of complementary variables: a row of weight 2 counts as the row twice."""
+        """Return μ, the mean of zα and ξβ over distance: a row of weight 2 counts as the row twice."""
         used = self._slacks_used()
         products, count = (at.z * at.alpha).sum(axis=1), self.pairs.sum(axis=1)
         if not self.loss.squared:
             products = products + np.where(used, at.slack * at.room, 0.0).sum(axis=1)
             count = count + used.sum(axis=1)
-        return float(self.share @ products) / float(self.share @ count)
+        return float((self.share / self.distance[:, 0]) @ products) / float(self.share @ count)
 
     def _slacks_used(self) -> Array:
         return np.ones((len(self.y), 1), dtype=bool) if self.loss.kind == "crammer_singer" else self.pairs
 
     def aim(self, at: Point, wanted: float) -> Aim:
-        """Aim at products of `wanted`."""
-        return Aim(np.where(self.pairs, wanted - at.z * at.alpha, 0.0), wanted - at.slack * at.room)
+        """Aim at products of `wanted`, times the row's distance."""
+        mine = wanted * self.distance
+        return Aim(np.where(self.pairs, mine - at.z * at.alpha, 0.0), mine - at.slack * at.room)
 
     def less_second_order(self, aim: Aim, by: Direction, share: float) -> Aim:
         """Return the aim less a share of what the products of two changes will add."""
@@ -197,7 +208,7 @@ class HingeProgram:
 
     def more_central(self, aim: Aim, there: Point, wanted: float) -> Aim:
         """Return the aim, with products that would end up far from `wanted` brought nearer to it."""
-        low, high = CENTRAL * wanted, wanted / CENTRAL
+        low, high = CENTRAL * wanted * self.distance, wanted / CENTRAL * self.distance
         pairs, slack = (
             np.maximum(np.clip(products, low, high) - products, -high)
             for products in (there.z * there.alpha, there.slack * there.room)
@@ -218,15 +229,17 @@ class HingeProgram:
         give = np.full_like(at.slack, 0.5) if self.loss.squared else at.slack / at.room
         ease = at.alpha / at.z
         damping = 1 / (1 + self.total(ease) * give)
-        if self.loss.kind == "crammer_singer":
-            bend, joint = ease, damping * give
-        else:
-            bend, joint = ease * damping, None
-        factors = self._factors(self.share[:, None] * bend, None if joint is None else self.share * joint[:, 0], ease)
+        bend = self.share[:, None] * ease * damping
+        among = self.share[:, None] * give * damping * ease if self.loss.kind == "crammer_singer" else None
+        factors = self._factors(bend, among, ease)
         return None if factors is None else NewtonSystem(self, at, factors, ease, give)
 
-    def _factors(self, bend: Array, joint: Array | None, ease: Array) -> list[tuple[Array, bool]] | None:
-        """Return the Cholesky factor of λI + Σ ωᵢ Dᵢ ⊗ xᵢxᵢᵀ, or that of each class."""
+    def _factors(self, bend: Array, among: Array | None, ease: Array) -> list[tuple[Array, bool]] | None:
+        """Return the Cholesky factor of λI + Σ ωᵢ Dᵢ ⊗ xᵢxᵢᵀ, or that of each class.
+
+        D is the Laplacian of a graph of classes, so that nothing cancels: an edge from y to each rival, and edges of
+        weight ρ/(1 + eρ)·E_c·E_k among rivals that share a slack.
+        """
         C, K = bend.shape[1], self.X.shape[1]
         if not self.coupled:
             return _factored(list(self._moments(self.X, bend) + np.diag(self.ridge)))
@@ -239,8 +252,14 @@ class HingeProgram:
                 H[c, :, k] -= moments[c]
                 H[k, :, c] -= moments[c]
             H[k, :, k] += moments.sum(axis=0)
-        if joint is not None:
-            self._subtract_joint(H.reshape(C * K, C * K), joint, ease)
+        for c in range(0 if among is None else C - 1):
+            assert among is not None
+            moments = self._moments(self.X, among[:, c, None] * ease[:, c + 1 :])
+            rest = np.arange(c + 1, C)
+            H[c, :, rest] -= moments
+            H[rest, :, c] -= moments
+            H[rest, :, rest] += moments
+            H[c, :, c] += moments.sum(axis=0)
         index = np.arange(C)
         H[index, :, index] += np.diag(self.ridge)
         if self.ridge[-1] == 0:  # intercepts that all rise together change nothing: give that direction a curvature
@@ -250,6 +269,10 @@ class HingeProgram:
     def _moments(self, X: Array, weight: Array) -> Array:
         """Return Σᵢ weight_ic xᵢxᵢᵀ for each column c."""
         K, C = X.shape[1], weight.shape[1]
+        if len(X) * K**2 <= min(MOST_PRODUCT_VALUES, len(X) * FEW_COLUMNS**2):
+            squares = (X[:, :, None] * X[:, None, :]).reshape(len(X), K * K)
+            few: Array = (weight.T @ squares).reshape(C, K, K)
+            return few
         moments = np.zeros((C, K, K))
         rows = max(1, MOST_PRODUCT_VALUES // K)
 
@@ -258,20 +281,13 @@ class HingeProgram:
                 part = X[first : first + rows]
                 moments[c] += (part.T * weight[first : first + rows, c]) @ part
 
-        with ThreadPoolExecutor(self.threads) as pool:
-            list(pool.map(add, range(C)))
+        if self.threads == 1 or len(X) * C * K**2 < LEAST_THREADED_VALUES:
+            for c in range(C):
+                add(c)
+        else:
+            with ThreadPoolExecutor(self.threads) as pool:
+                list(pool.map(add, range(C)))
         return moments
-
-    def _subtract_joint(self, H: Array, joint: Array, ease: Array) -> None:
-        """Subtract Σ ωᵢ·ρ/(1 + eρ)·(f⊗x)(f⊗x)ᵀ with f = AᵀE."""
-        f = ease.copy()
-        f[np.arange(len(f)), self.y] = -ease.sum(axis=1)
-        f *= np.sqrt(joint)[:, None]
-        rows = max(1, MOST_PRODUCT_VALUES // len(H))
-        for first in range(0, len(f), rows):
-            part = slice(first, first + rows)
-            J = (f[part, :, None] * self.X[part, None, :]).reshape(-1, len(H))
-            H -= J.T @ J
 
 
 @final
@@ -301,12 +317,12 @@ class NewtonSystem:
             if not left < REFINED * before_that:
                 break
             dW += self._solve(missed)
-        alpha, slack = self._alpha(program.differences(dW), q, r)
+        alpha, total, slack = self._alpha(program.differences(dW), q, r)
         z = np.divide(q - alpha, self.ease, out=np.zeros_like(alpha), where=program.pairs)
-        return Direction(dW, alpha, -program.total(alpha), slack, z)
+        return Direction(dW, alpha, -total, slack, z)
 
-    def _alpha(self, dm: Array | float, q: Array, r: Array) -> tuple[Array, Array]:
-        """Return dα and dξ.
+    def _alpha(self, dm: Array | float, q: Array, r: Array) -> tuple[Array, Array, Array]:
+        """Return dα, Σdα and dξ.
 
         Where α is at its bound, E and ρ are without limit, and dm − dξ a difference of equal numbers: it is not formed.
         """
@@ -315,17 +331,20 @@ class NewtonSystem:
         moved = (total(self.ease * dm + q) - e * r) / (1 + e * self.give)
         slack = self.give * moved + r
         alpha = moved if self.program.loss.kind != "crammer_singer" else self._shared(dm, q, r, e)
-        return alpha, slack
+        return alpha, moved, slack
 
     def _shared(self, dm: Array | float, q: Array, r: Array, e: Array) -> Array:
-        """Return dα = E·(h − ρ·ΣEh / (1 + eρ)), h = dm − r + q/E, in differences from the h of the largest E."""
+        """Return dα = E·(h − ρ·ΣEh / (1 + eρ)), h = dm − r + q/E, in differences from the h of the largest E.
+
+        r is the same for all and large, so that it must not take part in them.
+        """
         pairs = self.program.pairs
-        h = np.where(pairs, dm - r + np.divide(q, self.ease, out=np.zeros_like(q), where=pairs), 0.0)
+        without_r = np.where(pairs, dm + np.divide(q, self.ease, out=np.zeros_like(q), where=pairs), 0.0)
         strongest = self.ease.argmax(axis=1)[:, None]
-        apart = np.where(pairs, h - np.take_along_axis(h, strongest, axis=1), 0.0)
+        apart = np.where(pairs, without_r - np.take_along_axis(without_r, strongest, axis=1), 0.0)
         mean = (self.ease * apart).sum(axis=1, keepdims=True) / e
         free = 1 / (1 + e * self.give)
-        shared: Array = self.ease * (free * h + (1 - free) * (apart - mean))
+        shared: Array = self.ease * (free * (without_r - r) + (1 - free) * (apart - mean))
         return shared
 
     def _solve(self, right: Array) -> Array:
@@ -354,6 +373,8 @@ def _factored(matrices: list[Array]) -> list[tuple[Array, bool]] | None:
     factors = []
     for H in matrices:
         diagonal = H.diagonal().copy()
+        if not np.all(np.isfinite(diagonal)):
+            return None
         for jitter in JITTERS:
             H[np.diag_indices_from(H)] = diagonal * (1 + jitter)
             try:

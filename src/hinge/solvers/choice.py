@@ -25,6 +25,7 @@ SOLVER_NAMES = ("auto", *_NAMED)
 
 SPARSE = 0.01  # of all values are stored
 MOST_STEP_FLOPS = 2e11  # of an interior-point step, for some ten steps a minute
+PATIENCE = 200  # iterations of L-BFGS; rows far from the origin take it thousands, and Newton-CG ten
 EXPECTED_STEPS, LEAST_PATIENCE = 30, 60
 MATRIX_SPEED = 8  # flops of matrix products go by so many times faster than those of a solver's other work
 TINY_STEP_FLOPS = 1e6  # from here on down an interior-point run takes some 20 ms, and neither seed nor order has a say
@@ -42,7 +43,8 @@ def named_solver(name: str, objective: LinearObjective) -> Solver:
 
 def _automatic(objective: LinearObjective) -> Solver:
     first: Solver
-    if objective.loss.is_smooth and not _visits_pay(objective):
+    bends = objective.loss.is_smooth and objective.loss.kind != "crammer_singer"  # whose slopes jump where rivals tie
+    if bends and not _visits_pay(objective):
         first = LBFGS()
     elif dual_variables_fit(objective):
         first = DualCoordinateAscent()
@@ -50,8 +52,8 @@ def _automatic(objective: LinearObjective) -> Solver:
         return SGD()
     steps = step_flops(objective)
     if objective.loss.kind == "softmax" or steps > MOST_STEP_FLOPS or not interior_point_fits(objective):
-        return first
-    if not objective.loss.is_smooth and steps < TINY_STEP_FLOPS:
+        return Fallback(first, NewtonCG(), PATIENCE) if isinstance(first, LBFGS) else first
+    if not bends and steps < TINY_STEP_FLOPS:
         return InteriorPoint()
     passes = objective.passes
     worth = EXPECTED_STEPS * steps / (4.0 * MATRIX_SPEED * max(passes.n_values, passes.n_rows) * passes.n_classes)

@@ -172,7 +172,7 @@ def step_flops(objective: LinearObjective) -> float:
     if objective.loss.kind == "one_vs_rest":
         return moments + passes.n_classes * columns**3 / 3
     unknowns = passes.n_classes * columns
-    joint = 2.0 * passes.n_rows * unknowns**2 if objective.loss.kind == "crammer_singer" else 0.0
+    joint = 1.0 * passes.n_rows * unknowns**2 if objective.loss.kind == "crammer_singer" else 0.0
     return moments + joint + unknowns**3 / 3
 
 
