@@ -9,6 +9,7 @@ import pytest
 from scipy import sparse
 from scipy.optimize import minimize
 from sklearn.datasets import load_digits
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 from sklearn.svm import SVC
 
@@ -36,8 +37,10 @@ def digits():
 
 @pytest.mark.parametrize("model", [LinearSVM(random_state=0), SoftmaxRegression(random_state=0)])
 def test_digits_with_default_settings(digits, model):
+    """The exact optimum of the hinge at C = 1, on raw pixels, gets 341 of the 359 held-out rows right: 0.9499."""
     X, y, X_held, y_held = digits
-    assert model.fit(X, y).score(X_held, y_held) >= 0.95
+    assert model.fit(X, y).score(X_held, y_held) >= 0.94
+    assert model.converged_
 
 
 @pytest.mark.parametrize("C", [0.01, 1.0])
@@ -178,8 +181,8 @@ def test_same_seed_same_bits(digits):
     first = LinearSVM(random_state=3, n_jobs=2).fit(X, y)
     second = LinearSVM(random_state=3, n_jobs=2).fit(X, y)
     assert first.coef_.tobytes() == second.coef_.tobytes()
-    other = LinearSVM(random_state=4, n_jobs=2).fit(X, y)
-    assert first.coef_.tobytes() != other.coef_.tobytes()
+    visits = [LinearSVM(reg=0.1, solver="dual", tol=1e-3, random_state=seed).fit(X / 16, y).coef_ for seed in (3, 3, 4)]
+    assert visits[0].tobytes() == visits[1].tobytes() != visits[2].tobytes()
 
 
 def test_partial_fit_learns_from_a_stream(digits):
@@ -223,14 +226,27 @@ def test_warm_start_goes_on_from_the_last_solution(blobs):
     assert model.history_[0].objective < first / 2
 
 
-def test_callbacks_see_every_epoch_and_may_end_the_fit(blobs):
+def test_callbacks_see_every_iteration_and_may_end_the_fit(blobs):
+    X, y = blobs
+    for solver in ("lbfgs", "newton_cg", "interior_point"):
+        seen = []
+        model = LinearSVM(loss="squared_hinge", solver=solver)
+        model.set_params(callbacks=[seen.append, lambda iteration: iteration.iteration == 3]).fit(X, y)
+        assert [s.iteration for s in seen] == [0, 1, 2, 3]
+        assert model.n_iter_ == 3
+        assert model.history_ == tuple(seen)
+    with pytest.warns(ConvergenceWarning, match="ended after 2 iterations"):
+        assert LinearSVM(callbacks=seen.append, max_iter=2).fit(X, y).n_iter_ == 2
+
+
+def test_callbacks_see_every_certificate_of_coordinate_ascent(blobs):
+    """An epoch is far cheaper than a certificate, so these become rare: epochs 4, 6, 9, 13, … as the gap falls."""
     X, y = blobs
     seen = []
-    model = LinearSVM(callbacks=[seen.append, lambda iteration: iteration.iteration == 7]).fit(X, y)
-    assert [s.iteration for s in seen] == list(range(1, 8))
-    assert model.n_iter_ == 7
+    model = LinearSVM(solver="dual", callbacks=[seen.append, lambda iteration: iteration.iteration == 9]).fit(X, y)
+    assert [s.iteration for s in seen] == [4, 6, 9]
+    assert model.n_iter_ == 9
     assert model.history_ == tuple(seen)
-    assert LinearSVM(callbacks=seen.append, max_iter=2).fit(X, y).n_iter_ == 2
 
 
 def test_probabilities_agree_with_predictions(blobs):

@@ -33,7 +33,14 @@ from hinge.problems.objective import LinearObjective
 from hinge.typing import Array
 
 MOST_PRODUCT_VALUES = 1 << 22
-REFINEMENTS = 1
+LEAST_THREADED_VALUES = 1 << 20
+FEW_COLUMNS = 16  # of which all products are formed at once
+START_SLACK = 6.0
+MOST_REFINEMENTS, REFINED = 4, 0.3
+CENTRAL = 0.1
+"""Products within this factor of μ need no correction."""
+LIGHT, FARTHEST = 0.1, 1e3
+"""Rows that weigh less than this share of the heaviest keep farther from their bounds: they follow, and would block."""
 JITTERS = (0.0, 1e-14, 1e-12, 1e-10, 1e-8)
 """Relative additions to the diagonal, in turn, until the matrix can be factored."""
 
@@ -47,6 +54,14 @@ class Direction:
     room: Array
     slack: Array
     z: Array
+
+
+@dataclass(frozen=True)
+class Aim:
+    """By how much the products zα and ξβ are to change, to first order."""
+
+    pairs: Array
+    slack: Array
 
 
 @final
@@ -77,13 +92,17 @@ class Point:
 @final
 @dataclass(frozen=True)
 class HingeProgram:
-    """Rows X (with a column of ones for intercepts), labels, weights ω, and which pairs there are."""
+    """Rows X (with a column of ones for intercepts), labels, weights ω, and which pairs there are.
+
+    On the central path zα = ξβ = μ·distance, with distance 1 but for light rows.
+    """
 
     loss: Loss
     X: Array
     y: Array
     share: Array
     pairs: Array
+    distance: Array
     ridge: Array
     basis: Array | None
     threads: int
@@ -107,7 +126,9 @@ class HingeProgram:
         pairs = np.ones((len(y), passes.n_classes), dtype=bool)
         if objective.loss.kind != "one_vs_rest":
             pairs[np.arange(len(y)), y] = False
-        return HingeProgram(objective.loss, X, y, share.astype(np.float64), pairs, ridge, basis, passes.threads)
+        share = share.astype(np.float64)
+        distance = np.clip(LIGHT * share.max() / share, 1.0, FARTHEST)[:, None]
+        return HingeProgram(objective.loss, X, y, share, pairs, distance, ridge, basis, passes.threads)
 
     @property
     def coupled(self) -> bool:
@@ -118,9 +139,9 @@ class HingeProgram:
         """Return W = 0 with all else well inside its bounds."""
         N, C = self.pairs.shape
         margin = self.loss.margin
-        slack = np.full((N, 1 if self.loss.kind == "crammer_singer" else C), 2 * margin)
+        slack = np.full((N, 1 if self.loss.kind == "crammer_singer" else C), START_SLACK * margin)
         rivals = C - 1 if self.loss.kind == "crammer_singer" else 1
-        alpha = self.pairs * ((4 * margin if self.loss.squared else 0.5) / rivals)
+        alpha = self.pairs * ((2 * START_SLACK * margin if self.loss.squared else 0.5) / rivals)
         z = np.where(self.pairs, slack - margin, 1.0)
         return Point(np.zeros((C, self.X.shape[1])), alpha, 1 - self.total(alpha), slack, z)
 
@@ -164,16 +185,35 @@ class HingeProgram:
         return (self.share[:, None] * u).T @ self.X
 
     def mean_product(self, at: Point) -> float:
-        """Return μ, the mean product of complementary variables."""
-        products, count = float((at.z * at.alpha).sum()), float(self.pairs.sum())
+        """Return μ, the mean of zα and ξβ over distance: a row of weight 2 counts as the row twice."""
+        used = self._slacks_used()
+        products, count = (at.z * at.alpha).sum(axis=1), self.pairs.sum(axis=1)
         if not self.loss.squared:
-            counted = self._slacks_used()
-            products += float((at.slack * at.room)[counted].sum())
-            count += float(counted.sum())
-        return products / count
+            products = products + np.where(used, at.slack * at.room, 0.0).sum(axis=1)
+            count = count + used.sum(axis=1)
+        return float((self.share / self.distance[:, 0]) @ products) / float(self.share @ count)
 
     def _slacks_used(self) -> Array:
         return np.ones((len(self.y), 1), dtype=bool) if self.loss.kind == "crammer_singer" else self.pairs
+
+    def aim(self, at: Point, wanted: float) -> Aim:
+        """Aim at products of `wanted`, times the row's distance."""
+        mine = wanted * self.distance
+        return Aim(np.where(self.pairs, mine - at.z * at.alpha, 0.0), mine - at.slack * at.room)
+
+    def less_second_order(self, aim: Aim, by: Direction, share: float) -> Aim:
+        """Return the aim less a share of what the products of two changes will add."""
+        pairs = np.where(self.pairs, by.z * by.alpha, 0.0)
+        return Aim(aim.pairs - share * pairs, aim.slack - share * by.slack * by.room)
+
+    def more_central(self, aim: Aim, there: Point, wanted: float) -> Aim:
+        """Return the aim, with products that would end up far from `wanted` brought nearer to it."""
+        low, high = CENTRAL * wanted * self.distance, wanted / CENTRAL * self.distance
+        pairs, slack = (
+            np.maximum(np.clip(products, low, high) - products, -high)
+            for products in (there.z * there.alpha, there.slack * there.room)
+        )
+        return Aim(aim.pairs + np.where(self.pairs, pairs, 0.0), aim.slack + slack)
 
     def longest_step(self, at: Point, by: Direction) -> float:
         """Return how far all bounds let one go."""
@@ -188,16 +228,18 @@ class HingeProgram:
         """Return Newton's equations at a point, factored; None where rounding leaves nothing to factor."""
         give = np.full_like(at.slack, 0.5) if self.loss.squared else at.slack / at.room
         ease = at.alpha / at.z
-        damping = give / (1 + self.total(ease) * give)
-        if self.loss.kind == "crammer_singer":
-            bend, joint = ease, damping
-        else:
-            bend, joint = ease * (1 - damping * ease), None
-        factors = self._factors(self.share[:, None] * bend, None if joint is None else self.share * joint[:, 0], ease)
+        damping = 1 / (1 + self.total(ease) * give)
+        bend = self.share[:, None] * ease * damping
+        among = self.share[:, None] * give * damping * ease if self.loss.kind == "crammer_singer" else None
+        factors = self._factors(bend, among, ease)
         return None if factors is None else NewtonSystem(self, at, factors, ease, give)
 
-    def _factors(self, bend: Array, joint: Array | None, ease: Array) -> list[tuple[Array, bool]] | None:
-        """Return the Cholesky factor of λI + Σ ωᵢ Dᵢ ⊗ xᵢxᵢᵀ, or that of each class."""
+    def _factors(self, bend: Array, among: Array | None, ease: Array) -> list[tuple[Array, bool]] | None:
+        """Return the Cholesky factor of λI + Σ ωᵢ Dᵢ ⊗ xᵢxᵢᵀ, or that of each class.
+
+        D is the Laplacian of a graph of classes, so that nothing cancels: an edge from y to each rival, and edges of
+        weight ρ/(1 + eρ)·E_c·E_k among rivals that share a slack.
+        """
         C, K = bend.shape[1], self.X.shape[1]
         if not self.coupled:
             return _factored(list(self._moments(self.X, bend) + np.diag(self.ridge)))
@@ -210,8 +252,14 @@ class HingeProgram:
                 H[c, :, k] -= moments[c]
                 H[k, :, c] -= moments[c]
             H[k, :, k] += moments.sum(axis=0)
-        if joint is not None:
-            self._subtract_joint(H.reshape(C * K, C * K), joint, ease)
+        for c in range(0 if among is None else C - 1):
+            assert among is not None
+            moments = self._moments(self.X, among[:, c, None] * ease[:, c + 1 :])
+            rest = np.arange(c + 1, C)
+            H[c, :, rest] -= moments
+            H[rest, :, c] -= moments
+            H[rest, :, rest] += moments
+            H[c, :, c] += moments.sum(axis=0)
         index = np.arange(C)
         H[index, :, index] += np.diag(self.ridge)
         if self.ridge[-1] == 0:  # intercepts that all rise together change nothing: give that direction a curvature
@@ -221,6 +269,10 @@ class HingeProgram:
     def _moments(self, X: Array, weight: Array) -> Array:
         """Return Σᵢ weight_ic xᵢxᵢᵀ for each column c."""
         K, C = X.shape[1], weight.shape[1]
+        if len(X) * K**2 <= min(MOST_PRODUCT_VALUES, len(X) * FEW_COLUMNS**2):
+            squares = (X[:, :, None] * X[:, None, :]).reshape(len(X), K * K)
+            few: Array = (weight.T @ squares).reshape(C, K, K)
+            return few
         moments = np.zeros((C, K, K))
         rows = max(1, MOST_PRODUCT_VALUES // K)
 
@@ -229,20 +281,13 @@ class HingeProgram:
                 part = X[first : first + rows]
                 moments[c] += (part.T * weight[first : first + rows, c]) @ part
 
-        with ThreadPoolExecutor(self.threads) as pool:
-            list(pool.map(add, range(C)))
+        if self.threads == 1 or len(X) * C * K**2 < LEAST_THREADED_VALUES:
+            for c in range(C):
+                add(c)
+        else:
+            with ThreadPoolExecutor(self.threads) as pool:
+                list(pool.map(add, range(C)))
         return moments
-
-    def _subtract_joint(self, H: Array, joint: Array, ease: Array) -> None:
-        """Subtract Σ ωᵢ·ρ/(1 + eρ)·(f⊗x)(f⊗x)ᵀ with f = AᵀE."""
-        f = ease.copy()
-        f[np.arange(len(f)), self.y] = -ease.sum(axis=1)
-        f *= np.sqrt(joint)[:, None]
-        rows = max(1, MOST_PRODUCT_VALUES // len(H))
-        for first in range(0, len(f), rows):
-            part = slice(first, first + rows)
-            J = (f[part, :, None] * self.X[part, None, :]).reshape(-1, len(H))
-            H -= J.T @ J
 
 
 @final
@@ -256,36 +301,51 @@ class NewtonSystem:
     ease: Array
     give: Array
 
-    def direction(self, wanted: float, before: Direction | None) -> Direction:
-        """Return the step to products of `wanted`, less the second-order error of the direction `before`."""
+    def direction(self, aim: Aim) -> Direction:
+        """Return the step whose first-order changes of zα and ξβ are those of `aim`."""
         program, at = self.program, self.at
-        product = np.where(program.pairs, wanted - at.z * at.alpha, 0.0)
-        if program.loss.squared:
-            r = program.total(at.alpha) / 2 - at.slack
-        else:
-            r = wanted - at.slack * at.room
-            if before is not None:
-                r = r - before.slack * before.room
-            r = r / at.room
-        if before is not None:
-            product = product - np.where(program.pairs, before.z * before.alpha, 0.0)
-        q = product / at.z
+        r = program.total(at.alpha) / 2 - at.slack if program.loss.squared else aim.slack / at.room
+        q = aim.pairs / at.z
         constant = self._alpha(0.0, q, r)[0]
         right = -(program.ridge * at.W) - program.gradient(at.alpha + constant)
         dW = self._solve(right)
-        for _ in range(REFINEMENTS):  # the matrix is ill-conditioned near the end by nature
-            moved = self._alpha(program.differences(dW), q, r)[0] - constant
-            dW += self._solve(right - program.ridge * dW - program.gradient(moved))
-        dm = program.differences(dW)
-        alpha, slack = self._alpha(dm, q, r)
-        return Direction(dW, alpha, -program.total(alpha), slack, np.where(program.pairs, slack - dm, 0.0))
+        left = np.inf
+        for _ in range(MOST_REFINEMENTS):  # the matrix is ill-conditioned near the end by nature
+            alpha = self._alpha(program.differences(dW), q, r)[0]
+            missed = -program.ridge * (at.W + dW) - program.gradient(at.alpha + alpha)
+            before_that, left = left, float(np.linalg.norm(missed))
+            if not left < REFINED * before_that:
+                break
+            dW += self._solve(missed)
+        alpha, total, slack = self._alpha(program.differences(dW), q, r)
+        z = np.divide(q - alpha, self.ease, out=np.zeros_like(alpha), where=program.pairs)
+        return Direction(dW, alpha, -total, slack, z)
 
-    def _alpha(self, dm: Array | float, q: Array, r: Array) -> tuple[Array, Array]:
+    def _alpha(self, dm: Array | float, q: Array, r: Array) -> tuple[Array, Array, Array]:
+        """Return dα, Σdα and dξ.
+
+        Where α is at its bound, E and ρ are without limit, and dm − dξ a difference of equal numbers: it is not formed.
+        """
         total = self.program.total
         e = total(self.ease)
         moved = (total(self.ease * dm + q) - e * r) / (1 + e * self.give)
         slack = self.give * moved + r
-        return self.ease * (dm - slack) + q, slack
+        alpha = moved if self.program.loss.kind != "crammer_singer" else self._shared(dm, q, r, e)
+        return alpha, moved, slack
+
+    def _shared(self, dm: Array | float, q: Array, r: Array, e: Array) -> Array:
+        """Return dα = E·(h − ρ·ΣEh / (1 + eρ)), h = dm − r + q/E, in differences from the h of the largest E.
+
+        r is the same for all and large, so that it must not take part in them.
+        """
+        pairs = self.program.pairs
+        without_r = np.where(pairs, dm + np.divide(q, self.ease, out=np.zeros_like(q), where=pairs), 0.0)
+        strongest = self.ease.argmax(axis=1)[:, None]
+        apart = np.where(pairs, without_r - np.take_along_axis(without_r, strongest, axis=1), 0.0)
+        mean = (self.ease * apart).sum(axis=1, keepdims=True) / e
+        free = 1 / (1 + e * self.give)
+        shared: Array = self.ease * (free * (without_r - r) + (1 - free) * (apart - mean))
+        return shared
 
     def _solve(self, right: Array) -> Array:
         if len(self.factors) == 1:
@@ -313,6 +373,8 @@ def _factored(matrices: list[Array]) -> list[tuple[Array, bool]] | None:
     factors = []
     for H in matrices:
         diagonal = H.diagonal().copy()
+        if not np.all(np.isfinite(diagonal)):
+            return None
         for jitter in JITTERS:
             H[np.diag_indices_from(H)] = diagonal * (1 + jitter)
             try:

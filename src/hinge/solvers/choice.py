@@ -26,7 +26,10 @@ SOLVER_NAMES = ("auto", *_NAMED)
 SPARSE = 0.01  # of all values are stored
 VISITS = 100  # epochs that dual coordinate ascent is given where L-BFGS can take over
 MOST_STEP_FLOPS = 2e11  # of an interior-point step, for some ten steps a minute
+PATIENCE = 200  # iterations of L-BFGS; rows far from the origin take it thousands, and Newton-CG ten
 EXPECTED_STEPS, LEAST_PATIENCE = 30, 60
+MATRIX_SPEED = 8  # flops of matrix products go by so many times faster than those of a solver's other work
+TINY_STEP_FLOPS = 1e6  # from here on down an interior-point run takes some 20 ms, and neither seed nor order has a say
 
 
 def named_solver(name: str, objective: LinearObjective) -> Solver:
@@ -40,16 +43,19 @@ def named_solver(name: str, objective: LinearObjective) -> Solver:
 
 
 def _automatic(objective: LinearObjective) -> Solver:
+    bends = objective.loss.is_smooth
     if not dual_variables_fit(objective):
-        return LBFGS() if objective.loss.is_smooth else SGD()
-    if objective.loss.is_smooth and _visits_pay(objective):
+        return Fallback(LBFGS(), NewtonCG(), PATIENCE) if bends else SGD()
+    if bends and _visits_pay(objective):
         return Fallback(DualCoordinateAscent(), LBFGS(), VISITS)
-    first: Solver = LBFGS() if objective.loss.is_smooth else DualCoordinateAscent()
+    first: Solver = LBFGS() if bends else DualCoordinateAscent()
     steps = step_flops(objective)
     if objective.loss.kind == "softmax" or steps > MOST_STEP_FLOPS or not interior_point_fits(objective):
-        return first
+        return Fallback(first, NewtonCG(), PATIENCE) if isinstance(first, LBFGS) else first
+    if not bends and steps < TINY_STEP_FLOPS:
+        return InteriorPoint()
     passes = objective.passes
-    worth = EXPECTED_STEPS * steps / (4.0 * max(passes.n_values, passes.n_rows) * passes.n_classes)
+    worth = EXPECTED_STEPS * steps / (4.0 * MATRIX_SPEED * max(passes.n_values, passes.n_rows) * passes.n_classes)
     patience = min(max(int(worth), LEAST_PATIENCE), first.default_iterations)
     return Fallback(first, InteriorPoint(), patience)
 

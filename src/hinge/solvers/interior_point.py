@@ -41,9 +41,10 @@ from hinge.solvers.result import (
 from hinge.typing import FloatArray
 
 TO_THE_BOUND = 0.995
-SHORT_STEP, CENTRING = 0.2, 0.5
+MOST_CORRECTORS, LONGER, WORTH = 3, 1.1, 0.1
 SHORTEST_STEP = 1e-8
-MOST_FUTILE = 4
+EXPLAINED = 1e-4
+ROUNDED, MOST_FUTILE, MOST_DETOUR = 1e-6, 6, 30  # above such a gap it is not rounding that keeps steps short
 
 
 @final
@@ -111,12 +112,13 @@ class _Run:
         return relative_gap(self.value, self._bound, self._objective.l2)
 
     def futile(self) -> bool:
-        """Return whether neither the gap nor μ has come down for a while: rounding has taken over."""
+        """Return whether neither the gap nor a μ that explains it has come down for a while."""
         product = self._program.mean_product(self._at)
-        better = self.gap < 0.9 * self._best_gap or product < 0.9 * self._best_product
+        explains = product > EXPLAINED * min(self.gap, 1.0) * max(abs(self.value), self._objective.l2)
+        better = self.gap < 0.9 * self._best_gap or (explains and product < 0.9 * self._best_product)
         self._best_gap, self._best_product = min(self._best_gap, self.gap), min(self._best_product, product)
         self._waited = 0 if better else self._waited + 1
-        return self._waited > MOST_FUTILE
+        return self._waited > (MOST_FUTILE if self.gap < ROUNDED else MOST_DETOUR)
 
     def certify(self) -> None:
         """Value the weights and the dual point."""
@@ -140,14 +142,22 @@ class _Run:
         if newton is None:
             return False
         mean = program.mean_product(at)
-        aimed = newton.direction(0.0, None)
-        length = min(1.0, program.longest_step(at, aimed))
-        left = program.mean_product(at.moved(aimed, length)) / mean
-        towards = newton.direction(mean * min(left, 1.0) ** 3, aimed)
-        length = min(1.0, TO_THE_BOUND * program.longest_step(at, towards))
-        if length < SHORT_STEP:  # some pairs are far off the path: back towards it first
-            towards = newton.direction(CENTRING * mean, None)
-            length = min(1.0, TO_THE_BOUND * program.longest_step(at, towards))
+        towards = newton.direction(program.aim(at, 0.0))
+        length = min(1.0, program.longest_step(at, towards))
+        left = min(program.mean_product(at.moved(towards, length)) / mean, 1.0)
+        wanted = mean * left**3
+        aim = program.less_second_order(program.aim(at, wanted), towards, length**2)
+        towards = newton.direction(aim)
+        longest = program.longest_step(at, towards)
+        for _ in range(MOST_CORRECTORS):
+            tried = min(1.0, LONGER * longest + LONGER - 1)
+            aim = program.more_central(aim, at.moved(towards, tried), wanted)
+            corrected = newton.direction(aim)
+            reach = program.longest_step(at, corrected)
+            if min(reach, 1.0) < min(longest, 1.0) + WORTH * (tried - min(longest, 1.0)) or longest >= 1:
+                break
+            towards, longest = corrected, reach
+        length = min(1.0, TO_THE_BOUND * longest)
         if not length > SHORTEST_STEP:
             return False
         self._at = at.moved(towards, length)
@@ -162,7 +172,7 @@ def step_flops(objective: LinearObjective) -> float:
     if objective.loss.kind == "one_vs_rest":
         return moments + passes.n_classes * columns**3 / 3
     unknowns = passes.n_classes * columns
-    joint = 2.0 * passes.n_rows * unknowns**2 if objective.loss.kind == "crammer_singer" else 0.0
+    joint = 1.0 * passes.n_rows * unknowns**2 if objective.loss.kind == "crammer_singer" else 0.0
     return moments + joint + unknowns**3 / 3
 
 
