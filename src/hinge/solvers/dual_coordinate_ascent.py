@@ -39,6 +39,7 @@ from hinge.solvers.result import (
     SolverResult,
     notify,
 )
+from hinge.solvers.shared import Shared
 from hinge.typing import FloatArray
 
 FIRST_CERTIFICATE, LONGEST_WAIT = 4, 1.5
@@ -51,6 +52,7 @@ class DualCoordinateAscent:
     """Dual coordinate ascent has nothing to tune."""
 
     certifies: ClassVar[bool] = True
+    shares: ClassVar[bool] = True
     default_iterations: ClassVar[int] = 2000
 
     @np.errstate(over="ignore", invalid="ignore", divide="ignore")  # what is not finite has an error of its own
@@ -63,13 +65,14 @@ class DualCoordinateAscent:
         tol: float = 1e-4,
         start: FloatArray | None = None,
         callbacks: Sequence[Callback] = (),
+        shared: Shared | None = None,
     ) -> SolverResult:
         """Run until the certified gap is `tol` or `max_iter` epochs are done.
 
         The dual starts at α = 0; of `start` only the intercepts, for the mean row, are of use. The history has a line
         for each certificate, and callbacks are told of those.
         """
-        run = _Run(objective, seed, start)
+        run = _Run(objective, seed, start, shared)
         history: list[Iteration] = []
         stopped = EXHAUSTED
         due = FIRST_CERTIFICATE
@@ -91,6 +94,8 @@ class DualCoordinateAscent:
             stopped = INTERRUPTED
         if not history:
             run.certify(0)
+        if shared is not None:
+            shared.means = run.means
         return SolverResult(
             run.weights, run.value, history[-1].iteration if history else 0, tuple(history), stopped, run.gap
         )
@@ -99,7 +104,7 @@ class DualCoordinateAscent:
 class _Run:
     """Where a run stands: the best weights so far and the best lower bound so far make the gap."""
 
-    def __init__(self, objective: LinearObjective, seed: int, start: FloatArray | None) -> None:
+    def __init__(self, objective: LinearObjective, seed: int, start: FloatArray | None, shared: Shared | None) -> None:
         self.clock = time.perf_counter()
         self._objective, self._passes = objective, _dual_passes(objective)
         self.ascent: DualAscent = self._passes.dual_ascent(
@@ -111,8 +116,11 @@ class _Run:
         )
         if start is not None and objective.free_intercept:
             self.ascent.start_intercepts(start)
-        self._means = objective.class_means() if objective.free_intercept else None
-        self.passes = float(objective.free_intercept)
+        self.means = None if shared is None else shared.means
+        self.passes = 0.0
+        if objective.free_intercept and self.means is None:
+            self.means = objective.class_means()
+            self.passes += 1
         self.weights = objective.zero_weights()
         self.value, self._bound = math.inf, -math.inf
         self._average = True
@@ -136,7 +144,7 @@ class _Run:
                 self._average = not self._average
         G = gradient.astype(np.float64) / objective.total_weight
         point = DualPoint(gain / objective.total_weight, G[:, :D], G[:, D] if objective.free_intercept else None)
-        bound = lower_bound(objective.loss, objective.l2, point, self._means)
+        bound = lower_bound(objective.loss, objective.l2, point, self.means)
         if bound > self._bound:
             self._bound = bound
         gradient /= objective.l2 * objective.total_weight
