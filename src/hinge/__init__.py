@@ -17,13 +17,16 @@ if TYPE_CHECKING:
     from hinge import datasets, inspection, losses, selection, solvers
     from hinge.estimators import LinearSVM, SoftmaxRegression
     from hinge.estimators.model_file import load_model, save_model
+    from hinge.selection import LinearSVMCV, SoftmaxRegressionCV
 
 __version__ = version("hinge")
 
 # Names are imported on first use: `import hinge` stays cheap for a command that only prints its help.
 _HOMES = {
     "LinearSVM": "hinge.estimators",
+    "LinearSVMCV": "hinge.selection",
     "SoftmaxRegression": "hinge.estimators",
+    "SoftmaxRegressionCV": "hinge.selection",
     "load_model": "hinge.estimators.model_file",
     "save_model": "hinge.estimators.model_file",
 }
@@ -31,7 +34,9 @@ _MODULES = ("datasets", "inspection", "losses", "selection", "solvers")
 
 __all__ = [
     "LinearSVM",
+    "LinearSVMCV",
     "SoftmaxRegression",
+    "SoftmaxRegressionCV",
     "datasets",
     "inspection",
     "load_model",

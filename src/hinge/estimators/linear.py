@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from hinge.errors import UsageError
 from hinge.estimators.calibration import fit_temperature, held_out_parts
-from hinge.estimators.linear_base import LinearClassifier, columns_of, deciding_rows
+from hinge.estimators.linear_base import LinearClassifier, LinearScores, columns_of, deciding_rows
 from hinge.estimators.validation import class_codes
 from hinge.ops import Loss
 from hinge.ops.vectorized import log_softmax, softmax
@@ -24,11 +24,39 @@ from hinge.typing import Array, FloatArray, Rows
 def _is_calibrated(estimator: Any) -> bool:
     if estimator.calibrate is not None:
         return True
-    raise AttributeError("a LinearSVM has probabilities only with calibrate='temperature'")
+    raise AttributeError("a linear SVM has probabilities only with calibrate='temperature'")
+
+
+class SoftmaxProbabilities(LinearScores):
+    """Probabilities of a softmax regression."""
+
+    def predict_proba(self, X: Any) -> FloatArray:
+        """Return one probability a class; each row sums to 1 and its largest is the predicted class."""
+        return softmax(columns_of(self.decision_function(X)))
+
+    def predict_log_proba(self, X: Any) -> FloatArray:
+        """Return the logarithms of `predict_proba`, exact where probabilities vanish."""
+        return log_softmax(columns_of(self.decision_function(X)))
+
+
+class CalibratedProbabilities(LinearScores):
+    """Probabilities of a machine whose scores are calibrated."""
+
+    @available_if(_is_calibrated)  # type: ignore[untyped-decorator]
+    def predict_proba(self, X: Any) -> FloatArray:
+        """Return one probability a class; each row sums to 1 and its largest is the predicted class."""
+        check_is_fitted(self, "temperature_")
+        return softmax(columns_of(self.decision_function(X)) / self.temperature_)
+
+    @available_if(_is_calibrated)  # type: ignore[untyped-decorator]
+    def predict_log_proba(self, X: Any) -> FloatArray:
+        """Return the logarithms of `predict_proba`, exact where probabilities vanish."""
+        check_is_fitted(self, "temperature_")
+        return log_softmax(columns_of(self.decision_function(X)) / self.temperature_)
 
 
 @final
-class LinearSVM(LinearClassifier):
+class LinearSVM(CalibratedProbabilities, LinearClassifier):
     """Multiclass support vector machine.
 
     Minimises ½‖W‖² + C·Σ loss, or with `reg` the course's mean loss + reg·ΣW²; C = 1/(2·reg·N). Give one of them.
@@ -130,18 +158,6 @@ class LinearSVM(LinearClassifier):
         kind: Any = "weston_watkins" if n_classes == 2 else self.multi_class
         return Loss(kind, squared=self.loss == "squared_hinge", margin=self.margin)
 
-    @available_if(_is_calibrated)  # type: ignore[untyped-decorator]
-    def predict_proba(self, X: Any) -> FloatArray:
-        """Return one probability a class; each row sums to 1 and its largest is the predicted class."""
-        check_is_fitted(self, "temperature_")
-        return softmax(columns_of(self.decision_function(X)) / self.temperature_)
-
-    @available_if(_is_calibrated)  # type: ignore[untyped-decorator]
-    def predict_log_proba(self, X: Any) -> FloatArray:
-        """Return the logarithms of `predict_proba`, exact where probabilities vanish."""
-        check_is_fitted(self, "temperature_")
-        return log_softmax(columns_of(self.decision_function(X)) / self.temperature_)
-
     def _calibrate(self, X: Rows, y: Array, objective: LinearObjective, weights: FloatArray) -> None:
         if self.calibrate is None:
             return
@@ -166,7 +182,7 @@ class LinearSVM(LinearClassifier):
 
 
 @final
-class SoftmaxRegression(LinearClassifier):
+class SoftmaxRegression(SoftmaxProbabilities, LinearClassifier):
     """Multinomial logistic regression.
 
     Minimises ½‖W‖² + C·Σ loss with loss = log Σ_c exp(s_c) − s_y, or with `reg` the course's mean loss + reg·ΣW².
@@ -205,11 +221,3 @@ class SoftmaxRegression(LinearClassifier):
 
     def _loss(self, n_classes: int) -> Loss:
         return Loss("softmax")
-
-    def predict_proba(self, X: Any) -> FloatArray:
-        """Return one probability a class; each row sums to 1 and its largest is the predicted class."""
-        return softmax(columns_of(self.decision_function(X)))
-
-    def predict_log_proba(self, X: Any) -> FloatArray:
-        """Return the logarithms of `predict_proba`, exact where probabilities vanish."""
-        return log_softmax(columns_of(self.decision_function(X)))

@@ -49,16 +49,34 @@ def _takes_stochastic_steps(estimator: Any) -> bool:
     )
 
 
-class LinearClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
-    """A classifier by scores W x + b; final classes name their loss and what else they can do."""
-
-    @abstractmethod
-    def _loss(self, n_classes: int) -> Loss: ...
+class LinearScores(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+    """A fitted classifier by scores W x + b."""
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         return tags
+
+    def decision_function(self, X: Any) -> FloatArray:
+        """Return scores, one column a class; for two classes a single score, positive for the second."""
+        check_is_fitted(self)
+        X = checked_rows(self, X, reset=False)
+        scores: FloatArray = X @ self.coef_.T + self.intercept_
+        return scores[:, 0] if scores.shape[1] == 1 else scores
+
+    def predict(self, X: Any) -> Array:
+        """Return the class of the highest score; the first of equal ones."""
+        scores = self.decision_function(X)
+        codes = (scores > 0).astype(np.intp) if scores.ndim == 1 else scores.argmax(axis=1)
+        labels: Array = self.classes_[codes]
+        return labels
+
+
+class LinearClassifier(LinearScores):
+    """A classifier by scores W x + b and how it is trained; final classes name their loss and what else they can do."""
+
+    @abstractmethod
+    def _loss(self, n_classes: int) -> Loss: ...
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Fit to rows X and labels y; a weight of 2 counts a row twice."""
@@ -67,9 +85,7 @@ class LinearClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         classes = np.unique(y)
         require_two_classes(classes)
         start = self._warm_weights(classes, X.shape[1]) if self.warm_start else None
-        self.classes_ = classes
-        objective = self._objective(X, y, sample_weight)
-        require_weight_in_each_class(y, classes, objective.row_weight)
+        objective = self._bind(X, y, classes, sample_weight)
         solver = self._solver(objective)
         limit = solver.default_iterations if self.max_iter is None else self.max_iter
         result = solver.minimize(
@@ -137,19 +153,12 @@ class LinearClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 remedy="Leave it out after the first call to partial_fit.",
             )
 
-    def decision_function(self, X: Any) -> FloatArray:
-        """Return scores, one column a class; for two classes a single score, positive for the second."""
-        check_is_fitted(self)
-        X = checked_rows(self, X, reset=False)
-        scores: FloatArray = X @ self.coef_.T + self.intercept_
-        return scores[:, 0] if scores.shape[1] == 1 else scores
-
-    def predict(self, X: Any) -> Array:
-        """Return the class of the highest score; the first of equal ones."""
-        scores = self.decision_function(X)
-        codes = (scores > 0).astype(np.intp) if scores.ndim == 1 else scores.argmax(axis=1)
-        labels: Array = self.classes_[codes]
-        return labels
+    def _bind(self, X: Rows, y: Array, classes: Array, sample_weight: Any) -> LinearObjective:
+        """Return what a fit to these checked rows minimises."""
+        self.classes_ = classes
+        objective = self._objective(X, y, sample_weight)
+        require_weight_in_each_class(y, classes, objective.row_weight)
+        return objective
 
     def _objective(self, X: Rows, y: Array, sample_weight: Any, seen: float = 0.0) -> LinearObjective:
         codes = class_codes(y, self.classes_)

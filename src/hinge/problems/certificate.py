@@ -21,13 +21,12 @@ Papers: Shalev-Shwartz & Zhang, JMLR 14 (2013) for the duals; the repair is ours
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
 
 from hinge.ops import Loss
-from hinge.ops.vectorized import softmax
 from hinge.typing import Array, FloatArray
 
 
@@ -70,13 +69,16 @@ def slopes_as_dual_point(
     return DualPoint(value, gradient[:, :-1], gradient[:, -1], mean_scores)
 
 
-def lower_bound(loss: Loss, l2: float, point: DualPoint, means: ClassMeans | None) -> float:
-    """Return D at the point, repaired if it has a drift: P* is at least this."""
+def lower_bound(loss: Loss, l2: float, point: DualPoint, means: ClassMeans | None, *, roughly: bool = False) -> float:
+    """Return D at the point, repaired if it has a drift: P* is at least this.
+
+    `roughly` spares the search for the best repair where the bound is far off anyway.
+    """
     if point.drift is None or not np.any(point.drift):
         return point.value - _square(point.gradient) / (2 * l2)
     if means is None:
         raise ValueError("a drift needs the means of the classes")
-    share, slopes, value = _repair(loss, point, means.shares)
+    share, slopes, value = _repair(loss, replace(point, mean_scores=None) if roughly else point, means.shares)
     # ‖(1 − t)·G + t·S·M‖² by its parts, because C×D may be large
     kept, crossed = _square(point.gradient), float(np.vdot(slopes, point.gradient @ means.rows.T))
     mixed = (1 - share) ** 2 * kept + 2 * share * (1 - share) * crossed
@@ -132,22 +134,27 @@ def _repair_softmax(drift: Array, shares: Array, scores: Array | None) -> tuple[
     size = np.abs(drift)
     t = float(np.max(size / (size + 0.7 * shares)))
     wanted = shares - (1 - t) / t * drift
-    scores = np.zeros((len(shares), len(shares))) if scores is None else scores
-    theta = np.log(wanted)
-    for _ in range(60):
-        q = softmax((scores + theta[:, None]).T).T
-        excess = q @ shares - wanted
+    theta, excess = np.log(wanted), wanted
+    for _ in range(0 if scores is None else 60):
+        q = _softmax_of_columns(scores + theta[:, None])
+        reached = q @ shares
+        excess = reached - wanted
         if np.abs(excess).max() <= 1e-15:
             break
-        # all θ rising together change nothing: that direction gets a curvature of its own
-        H = np.diag(q @ shares) - (q * shares) @ q.T + 1 / len(shares) ** 2
-        try:
-            step = np.linalg.solve(H, excess)
+        H = np.diag(reached) - (q * shares) @ q.T
+        try:  # 11ᵀ stands in for the direction that all classes share, along which H is flat and `excess` has no part
+            step = np.linalg.solve(H + 1 / len(H), excess)
         except np.linalg.LinAlgError:
-            break
+            step = np.linalg.pinv(H, rcond=1e-13, hermitian=True) @ excess
         theta -= step / max(1.0, float(np.abs(step).max()))
     if np.abs(excess).max() > 1e-12 * wanted.min():
         q = np.repeat(wanted[:, None], len(shares), axis=1)
     with np.errstate(divide="ignore", invalid="ignore"):
         entropy = -np.where(q > 0, q * np.log(q), 0.0).sum(axis=0)
     return t, q - np.eye(len(q)), float(entropy @ shares)
+
+
+def _softmax_of_columns(scores: Array) -> Array:
+    shifted = np.exp(scores - scores.max(axis=0))
+    q: Array = shifted / shifted.sum(axis=0)
+    return q

@@ -8,7 +8,7 @@ In scikit-learn's C, λ = 1/(C·Σv); in the course's reg, λ = 2·reg.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import final
 
 import numpy as np
@@ -64,6 +64,10 @@ class LinearObjective:
         """Return whether there are intercepts that cost nothing."""
         return self.intercept and not self.penalize_intercept
 
+    def scaled_penalty(self, factor: float) -> LinearObjective:
+        """Return P over the same rows with a penalty that many times as strong."""
+        return replace(self, l2=factor * self.l2)
+
     def zero_weights(self) -> FloatArray:
         """Return the start: all weights 0."""
         return self.passes.zero_weights(intercept=self.intercept)
@@ -96,10 +100,13 @@ class LinearObjective:
         gradient = self.passes.loss_and_gradient(Loss("one_vs_rest"), zero)[1].astype(np.float64) / -self.total_weight
         return ClassMeans(gradient[:, self.passes.n_features], gradient[:, : self.passes.n_features])
 
-    def gap(self, weights: FloatArray, evaluation: Evaluation, means: ClassMeans | None) -> float:
+    def gap(
+        self, weights: FloatArray, evaluation: Evaluation, means: ClassMeans | None, *, roughly: bool = False
+    ) -> float:
         """Return the certified relative duality gap at `weights`; `means` are needed for free intercepts only."""
         point = slopes_as_dual_point(evaluation.mean_loss, evaluation.loss_gradient, weights, means)
-        return relative_gap(evaluation.value, lower_bound(self.loss, self.l2, point, means), self.l2)
+        bound = lower_bound(self.loss, self.l2, point, means, roughly=roughly)
+        return relative_gap(evaluation.value, bound, self.l2)
 
     def batch_value_and_gradient(self, weights: FloatArray, rows: Array) -> tuple[float, FloatArray]:
         """Return an unbiased estimate of P and ∂P from rows that were drawn in proportion to their weights."""

@@ -56,7 +56,7 @@ def take_rows(objective: LinearObjective, weights: FloatArray, rows: Array, draw
 def class_hessians(
     objective: LinearObjective, weights: FloatArray, rows: Array, drawn: Array, pool: ThreadPoolExecutor
 ) -> list[Array]:
-    """Return λI + Σ cᵢ d_ic xᵢxᵢᵀ of each class c, its lower triangle: the Hessian where classes do not meet."""
+    """Return Σ cᵢ d_ic xᵢxᵢᵀ of each class c, its lower triangle: the losses' Hessian where classes do not meet."""
     pieces = [slice(start, start + PRODUCT_ROWS) for start in range(0, len(rows), PRODUCT_ROWS)]
     samples = pool.map(lambda piece: take_rows(objective, weights, rows[piece], drawn[piece]).diagonal(), pieces)
     bend = np.concatenate(list(samples))
@@ -64,7 +64,7 @@ def class_hessians(
     syrk = linalg.get_blas_funcs("syrk", dtype=weights.dtype)
 
     def one_class(c: int) -> Array:
-        H = np.asfortranarray(np.diag(np.full(D + intercept, objective.l2, dtype=weights.dtype)))
+        H: Array = np.zeros((D + intercept, D + intercept), dtype=weights.dtype, order="F")
         active = np.flatnonzero(bend[:, c])
         for start in range(0, len(active), PRODUCT_ROWS):
             part = active[start : start + PRODUCT_ROWS]

@@ -7,6 +7,7 @@ Step      t = 1 unless P rises; then by the secant of the slope. Where float32 v
           (approximate Wolfe).
 Stopping  certified relative duality gap ≤ tol (hinge.problems.certificate). Free intercepts must be all but settled
           before a gap can be certified: at the end they get Newton steps of their own.
+Sharing   a fit under another penalty, or on most of the same rows, takes over M and what the method has learnt.
 
 Paper: Hager & Zhang, SIAM J. Optim. 16 (2005), section 4 (approximate Wolfe).
 """
@@ -16,12 +17,11 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Sequence
-from typing import Protocol, final
+from typing import Any, Protocol, final
 
 import numpy as np
 
 from hinge.ops import single_threaded_blas
-from hinge.problems.certificate import ClassMeans
 from hinge.problems.objective import Evaluation, LinearObjective
 from hinge.problems.preconditioner import Preconditioner, PreconditionerBuilder
 from hinge.solvers.learning_rate import diverged
@@ -36,6 +36,7 @@ from hinge.solvers.result import (
     SolverResult,
     notify,
 )
+from hinge.solvers.shared import Shared
 from hinge.typing import Array, FloatArray
 
 ENOUGH_DECREASE, ENOUGH_FLATTER = 1e-4, 1 - 2e-4
@@ -43,6 +44,8 @@ MOST_TRIALS, MOST_INTERCEPT_STEPS = 25, 4
 MOST_FUTILE = 10
 SECOND_BUILD, SECOND_BUILD_APART = 5, 12  # iterations; the latter where a block a class, which costs more, is built
 PATIENCE, SLOW = 4, 0.7  # a slope that falls by less in as many iterations is slow
+FAR = 10  # times the tolerance: a gap as large even without the intercepts need not be known well
+INHERITED_PATIENCE = 2  # times the cost of a model
 
 
 class Method(Protocol):
@@ -60,6 +63,14 @@ class Method(Protocol):
         """Forget what was learnt; return whether there was anything."""
         ...
 
+    def learnt(self) -> Any:
+        """Return what was learnt, for a fit to take over."""
+        ...
+
+    def take_over(self, learnt: Any, ridge: Array) -> None:
+        """Start from what another fit has learnt, whose penalty bent less by `ridge`, one number a weight."""
+        ...
+
 
 @np.errstate(over="ignore", invalid="ignore")  # divergence has an error of its own
 def descend(
@@ -71,10 +82,11 @@ def descend(
     tol: float,
     start: FloatArray | None,
     callbacks: Sequence[Callback],
+    shared: Shared | None = None,
 ) -> SolverResult:
-    """Run until the certified gap is `tol` or `max_iter` iterations are done."""
+    """Run until the certified gap is `tol` or `max_iter` iterations are done; `shared` is used, and left up to date."""
     with single_threaded_blas():
-        state = Descent(method, objective, seed, tol, start)
+        state = Descent(method, objective, seed, tol, start, shared)
         history: list[Iteration] = []
         stopped = EXHAUSTED
         try:
@@ -93,6 +105,8 @@ def descend(
                     break
         except KeyboardInterrupt:
             stopped = INTERRUPTED
+        if shared is not None:
+            state.hand_on(shared)
         gap = history[-1].gap if history and history[-1].objective == state.at.value else math.inf
         return SolverResult(state.weights, state.at.value, max(0, len(history) - 1), tuple(history), stopped, gap)
 
@@ -102,7 +116,13 @@ class Descent:
     """Where a run stands."""
 
     def __init__(
-        self, method: Method, objective: LinearObjective, seed: int, tol: float, start: FloatArray | None
+        self,
+        method: Method,
+        objective: LinearObjective,
+        seed: int,
+        tol: float,
+        start: FloatArray | None,
+        shared: Shared | None = None,
     ) -> None:
         self.clock = time.perf_counter()
         self.passes = 0.0
@@ -114,17 +134,27 @@ class Descent:
         self.at = self.evaluate(self.weights)
         if not math.isfinite(self.at.value):
             raise diverged("the fit", "at its start", 1.0)
-        self.means: ClassMeans | None = None
-        if objective.free_intercept:
+        given = shared if shared is not None else Shared()
+        self.means = given.means
+        if objective.free_intercept and self.means is None:
             self.means = objective.class_means()
             self.passes += 1
-        self.builder = PreconditionerBuilder(objective, seed)
+        self.builder = PreconditionerBuilder(objective, seed, given.builder)
         self.model: Preconditioner | None = None
-        self.built_at = 0
+        self.built_at, self.inherited = 0, False
+        if given.learnt is not None:
+            ridge = np.zeros(self.weights.shape)
+            ridge[:, : objective.penalized] = objective.l2 - given.l2
+            method.take_over(given.learnt, ridge.ravel())
         self.slopes: list[float] = []
         self.gaps: list[float] = []
         self.best_gap = self.best_value = math.inf
         self.waited = 0
+
+    def hand_on(self, shared: Shared) -> None:
+        """Keep for the next fit what is of use there."""
+        shared.means, shared.builder = self.means, self.builder
+        shared.learnt, shared.l2 = self.method.learnt(), self.objective.l2
 
     def evaluate(self, weights: FloatArray) -> Evaluation:
         """Return P and ∂P: one pass."""
@@ -150,11 +180,12 @@ class Descent:
 
     def certify(self) -> float:
         """Return the certified gap; where only the intercepts keep it above `tol`, settle them by Newton steps."""
-        gap = self.objective.gap(self.weights, self.at, self.means)
         D, l2 = self.objective.penalized, self.objective.l2
         if self.means is None:
-            return gap
+            return self.objective.gap(self.weights, self.at, None)
         bare = float(np.vdot(self.at.gradient[:, :D], self.at.gradient[:, :D])) / (2 * l2)
+        far = bare > FAR * self.tol * max(self.at.value, l2)
+        gap = self.objective.gap(self.weights, self.at, self.means, roughly=far)
         for _ in range(MOST_INTERCEPT_STEPS):
             if gap <= self.tol or bare > 0.5 * self.tol * max(self.at.value, l2):
                 break
@@ -171,6 +202,9 @@ class Descent:
     def step(self, k: int) -> bool:
         """Take step k; return whether it got anywhere."""
         self.slopes.append(float(np.linalg.norm(self.at.gradient[:, : self.objective.penalized])))
+        if self.model is None:
+            self.model = self.builder.standing()
+            self.inherited = self.model is not None
         if self._model_is_stale(k):
             self.model = self.builder.build(self.weights, self.row_curvature, budget=2 * max(k, 10))
             self.built_at = k
@@ -191,11 +225,11 @@ class Descent:
     def _model_is_stale(self, k: int) -> bool:
         """Return whether M is to be built: at the start, once near the solution, and where it no longer serves."""
         second = SECOND_BUILD_APART if self.objective.loss.kind == "one_vs_rest" else SECOND_BUILD
-        if self.model is None or (k == second and not self.model.exact):
+        if self.model is None or (k == second and not self.model.exact and not self.inherited):
             return True
-        age = k - self.built_at
         slow = len(self.slopes) > PATIENCE and self.slopes[-1] > SLOW * self.slopes[-1 - PATIENCE]
-        return slow and age >= max(PATIENCE, int(self.builder.cost)) and self._expected_steps() > self.builder.cost
+        cost = self.builder.cost * (INHERITED_PATIENCE if self.inherited else 1)
+        return slow and k - self.built_at >= max(PATIENCE, int(cost)) and self._expected_steps() > cost
 
     def _expected_steps(self) -> float:
         """Return how many steps the gap needs to reach tol if it goes on falling as over the last ones."""

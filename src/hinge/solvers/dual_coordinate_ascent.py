@@ -39,6 +39,7 @@ from hinge.solvers.result import (
     SolverResult,
     notify,
 )
+from hinge.solvers.shared import Shared
 from hinge.typing import FloatArray
 
 FIRST_CERTIFICATE, LONGEST_WAIT = 4, 1.5
@@ -51,6 +52,7 @@ class DualCoordinateAscent:
     """Dual coordinate ascent has nothing to tune."""
 
     certifies: ClassVar[bool] = True
+    shares: ClassVar[bool] = True
     default_iterations: ClassVar[int] = 2000
 
     @np.errstate(over="ignore", invalid="ignore", divide="ignore")  # what is not finite has an error of its own
@@ -63,6 +65,7 @@ class DualCoordinateAscent:
         tol: float = 1e-4,
         start: FloatArray | None = None,
         callbacks: Sequence[Callback] = (),
+        shared: Shared | None = None,
     ) -> SolverResult:
         """Run until the certified gap is `tol` or `max_iter` epochs are done.
 
@@ -70,7 +73,11 @@ class DualCoordinateAscent:
         for each certificate, and callbacks are told of those.
         """
         with single_threaded_blas():
-            return self._ascend(_Run(objective, seed, start), max_iter, tol, callbacks)
+            run = _Run(objective, seed, start, shared)
+            result = self._ascend(run, max_iter, tol, callbacks)
+        if shared is not None:
+            shared.means = run.means
+        return result
 
     def _ascend(self, run: _Run, max_iter: int, tol: float, callbacks: Sequence[Callback]) -> SolverResult:
         history: list[Iteration] = []
@@ -102,7 +109,7 @@ class DualCoordinateAscent:
 class _Run:
     """Where a run stands: the best weights so far and the best lower bound so far make the gap."""
 
-    def __init__(self, objective: LinearObjective, seed: int, start: FloatArray | None) -> None:
+    def __init__(self, objective: LinearObjective, seed: int, start: FloatArray | None, shared: Shared | None) -> None:
         self.clock = time.perf_counter()
         self._objective, self._passes = objective, _dual_passes(objective)
         self.ascent: DualAscent = self._passes.dual_ascent(
@@ -114,8 +121,11 @@ class _Run:
         )
         if start is not None and objective.free_intercept:
             self.ascent.start_intercepts(start)
-        self._means = objective.class_means() if objective.free_intercept else None
-        self.passes = float(objective.free_intercept)
+        self.means = None if shared is None else shared.means
+        self.passes = 0.0
+        if objective.free_intercept and self.means is None:
+            self.means = objective.class_means()
+            self.passes += 1
         self.weights = objective.zero_weights()
         self.value, self._bound = math.inf, -math.inf
         self._average = not objective.loss.has_curvature
@@ -139,7 +149,7 @@ class _Run:
                 self._average = not self._average
         G = gradient.astype(np.float64) / objective.total_weight
         point = DualPoint(gain / objective.total_weight, G[:, :D], G[:, D] if objective.free_intercept else None)
-        bound = lower_bound(objective.loss, objective.l2, point, self._means)
+        bound = lower_bound(objective.loss, objective.l2, point, self.means)
         if bound > self._bound:
             self._bound = bound
         gradient /= objective.l2 * objective.total_weight

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import ClassVar, final
+from typing import Any, ClassVar, final
 
 from hinge.problems.objective import LinearObjective
 from hinge.solvers.result import EXHAUSTED, STUCK, Callback, Iteration, Solver, SolverResult
+from hinge.solvers.shared import Shared
 from hinge.typing import FloatArray
 
 
@@ -25,6 +26,7 @@ class Fallback:
     patience: int
 
     certifies: ClassVar[bool] = True
+    shares: ClassVar[bool] = True
 
     @property
     def default_iterations(self) -> int:
@@ -40,10 +42,18 @@ class Fallback:
         tol: float = 1e-4,
         start: FloatArray | None = None,
         callbacks: Sequence[Callback] = (),
+        shared: Shared | None = None,
     ) -> SolverResult:
         """Run until the certified gap is `tol` or `max_iter` iterations are done, those of both solvers."""
+        options: dict[str, Any] = {"shared": shared} if getattr(self.first, "shares", False) else {}
         tried = self.first.minimize(
-            objective, max_iter=min(max_iter, self.patience), seed=seed, tol=tol, start=start, callbacks=callbacks
+            objective,
+            max_iter=min(max_iter, self.patience),
+            seed=seed,
+            tol=tol,
+            start=start,
+            callbacks=callbacks,
+            **options,
         )
         if tried.gap <= tol or tried.stopped not in (EXHAUSTED, STUCK) or max_iter <= tried.n_iter:
             return tried

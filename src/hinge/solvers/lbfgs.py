@@ -22,6 +22,7 @@ from hinge.errors import UsageError
 from hinge.problems.objective import LinearObjective
 from hinge.solvers.certified_descent import Descent, descend
 from hinge.solvers.result import Callback, SolverResult
+from hinge.solvers.shared import Shared
 from hinge.typing import Array, FloatArray
 
 
@@ -33,6 +34,7 @@ class LBFGS:
     memory: int = 30
 
     certifies: ClassVar[bool] = True
+    shares: ClassVar[bool] = True
     default_iterations: ClassVar[int] = 1000
 
     def __post_init__(self) -> None:
@@ -48,10 +50,18 @@ class LBFGS:
         tol: float = 1e-4,
         start: FloatArray | None = None,
         callbacks: Sequence[Callback] = (),
+        shared: Shared | None = None,
     ) -> SolverResult:
         """Run until the certified gap is `tol` or `max_iter` iterations are done."""
         return descend(
-            _Pairs(self.memory), objective, max_iter=max_iter, seed=seed, tol=tol, start=start, callbacks=callbacks
+            _Pairs(self.memory),
+            objective,
+            max_iter=max_iter,
+            seed=seed,
+            tol=tol,
+            start=start,
+            callbacks=callbacks,
+            shared=shared,
         )
 
 
@@ -72,6 +82,15 @@ class _Pairs:
         held = bool(self._pairs)
         self._pairs.clear()
         return held
+
+    def learnt(self) -> list[tuple[Array, Array]]:
+        """Return the pairs."""
+        return [(s, y) for s, y, _ in self._pairs]
+
+    def take_over(self, learnt: list[tuple[Array, Array]], ridge: Array) -> None:
+        """Start from the pairs of another fit."""
+        for s, y in learnt:
+            self.moved(s, y + ridge * s)
 
     def direction(self, state: Descent) -> Array:
         """Return −H·∂P by the two-loop recursion."""

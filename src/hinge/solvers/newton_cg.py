@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar, final
+from typing import Any, ClassVar, final
 
 import numpy as np
 
@@ -22,6 +22,7 @@ from hinge.errors import UsageError
 from hinge.problems.objective import LinearObjective
 from hinge.solvers.certified_descent import Descent, descend
 from hinge.solvers.result import Callback, SolverResult
+from hinge.solvers.shared import Shared
 from hinge.typing import Array, FloatArray
 
 
@@ -33,6 +34,7 @@ class NewtonCG:
     most_inner: int = 200
 
     certifies: ClassVar[bool] = True
+    shares: ClassVar[bool] = True
     default_iterations: ClassVar[int] = 200
 
     def __post_init__(self) -> None:
@@ -48,10 +50,19 @@ class NewtonCG:
         tol: float = 1e-4,
         start: FloatArray | None = None,
         callbacks: Sequence[Callback] = (),
+        shared: Shared | None = None,
     ) -> SolverResult:
         """Run until the certified gap is `tol` or `max_iter` steps are done."""
-        method = _NewtonStep(self.most_inner)
-        return descend(method, objective, max_iter=max_iter, seed=seed, tol=tol, start=start, callbacks=callbacks)
+        return descend(
+            _NewtonStep(self.most_inner),
+            objective,
+            max_iter=max_iter,
+            seed=seed,
+            tol=tol,
+            start=start,
+            callbacks=callbacks,
+            shared=shared,
+        )
 
 
 class _NewtonStep:
@@ -65,6 +76,12 @@ class _NewtonStep:
     def forget(self) -> bool:
         """Nothing was learnt."""
         return False
+
+    def learnt(self) -> None:
+        """Nothing was learnt."""
+
+    def take_over(self, learnt: Any, ridge: Array) -> None:
+        """There is nothing to take over."""
 
     def direction(self, state: Descent) -> Array:
         """Return d by preconditioned conjugate gradients from 0."""
