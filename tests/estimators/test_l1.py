@@ -192,12 +192,13 @@ def test_parameters_that_make_no_sense(blobs, change, message):
 
 def test_partial_fit_takes_no_l1_penalty(blobs):
     X, y = blobs
-    model = SoftmaxRegression(penalty="l1")
-    with pytest.raises(UsageError, match="cannot take an L1 penalty"):
-        model.partial_fit(X, y, classes=np.unique(y))
-    model = SoftmaxRegression().partial_fit(X, y, classes=np.unique(y))
-    with pytest.raises(UsageError, match="cannot take an L1 penalty"):
-        model.set_params(penalty="l1").partial_fit(X, y)
+    for penalty, _ in PENALTIES:
+        model = SoftmaxRegression().partial_fit(X, y, classes=np.unique(y)).set_params(**penalty)
+        assert not hasattr(model, "partial_fit")
+        with pytest.raises(AttributeError, match="has no attribute 'partial_fit'") as caught:
+            model.partial_fit(X, y)
+        assert "cannot take an L1 penalty" in str(caught.value.__cause__)
+    assert hasattr(SoftmaxRegression(penalty="elasticnet", l1_ratio=0), "partial_fit")
 
 
 @pytest.mark.parametrize("X", [np.zeros((20, 3)), np.ones((20, 3)) * [1, 2, 3], np.full((20, 3), 1e-300)])

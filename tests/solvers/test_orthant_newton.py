@@ -1,4 +1,4 @@
-"""L1 penalties against proximal gradients in NumPy: the same optimum, proofs that never promise too much, exact zeros."""
+"""L1 penalties against proximal gradients in NumPy: the same optimum, and proofs that never promise too much."""
 
 import numpy as np
 import pytest

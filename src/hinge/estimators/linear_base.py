@@ -42,6 +42,11 @@ from hinge.typing import Array, Codes, FloatArray, Rows
 
 
 def _takes_stochastic_steps(estimator: Any) -> bool:
+    if estimator.penalty == "l1" or (estimator.penalty == "elasticnet" and estimator.l1_ratio):
+        raise AttributeError(
+            f"partial_fit takes stochastic steps, which cannot take an L1 penalty as in penalty={estimator.penalty!r}; "
+            "use fit, or penalty='l2'"
+        )
     if isinstance(estimator.solver, SGD) or estimator.solver in ("auto", "sgd"):
         return True
     raise AttributeError(
