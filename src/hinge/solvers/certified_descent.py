@@ -17,7 +17,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Sequence
-from typing import Any, Protocol, final
+from typing import Any, ClassVar, Protocol, final
 
 import numpy as np
 
@@ -50,6 +50,8 @@ INHERITED_PATIENCE = 2  # times the cost of a model
 
 class Method(Protocol):
     """How a direction comes about."""
+
+    name: ClassVar[str]
 
     def direction(self, state: Descent) -> Array:
         """Return a direction, shaped as the weights."""
@@ -85,6 +87,7 @@ def descend(
     shared: Shared | None = None,
 ) -> SolverResult:
     """Run until the certified gap is `tol` or `max_iter` iterations are done; `shared` is used, and left up to date."""
+    objective.require_no_l1(method.name)
     with single_threaded_blas():
         state = Descent(method, objective, seed, tol, start, shared)
         history: list[Iteration] = []

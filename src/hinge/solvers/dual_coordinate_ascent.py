@@ -193,6 +193,7 @@ def dual_variables_fit(objective: LinearObjective) -> bool:
 
 
 def _dual_passes(objective: LinearObjective) -> DualPasses:
+    objective.require_no_l1("dual coordinate ascent")
     passes = objective.passes
     if not objective.l2 > 0:
         raise UsageError("dual coordinate ascent needs an L2 penalty above 0", remedy="Use another solver or penalty.")
