@@ -52,7 +52,7 @@ class LinearSVM(LinearClassifier):
     calibrate : "temperature" or None, default=None
         "temperature" adds `predict_proba`: scores of rows held out in five folds, each started at the solution, fit one
         number T such that softmax(scores/T) is likeliest. The most probable class is always the predicted one.
-    solver : "auto", "lbfgs", "newton_cg", "dual", "sgd", "gradient_descent" or a solver object, default="auto"
+    solver : "auto", "lbfgs", "newton_cg", "dual", "interior_point", "sgd", "gradient_descent" or an object, default="auto"
         "auto" picks by loss, shape and sparsity (docs/algorithms/solver_choice.md). An object carries its own options.
     tol : float, default=1e-4
         Relative duality gap at which a fit is done; a fit that stops above it says so in a `ConvergenceWarning`.
@@ -64,7 +64,8 @@ class LinearSVM(LinearClassifier):
     warm_start : bool, default=False
         Start from the last solution.
     callbacks : callable, sequence of callables or None, default=None
-        Called with a `solvers.Iteration` after each iteration; one that returns True ends the fit.
+        Called with a `solvers.Iteration` after each iteration, or each certificate of coordinate ascent, whose epochs
+        are far more; one that returns True ends the fit.
     verbose : int, default=0
         1 prints each iteration's pass, time, objective and gap to stderr.
 
