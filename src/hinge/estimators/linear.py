@@ -52,7 +52,7 @@ class LinearSVM(LinearClassifier):
     calibrate : "temperature" or None, default=None
         "temperature" adds `predict_proba`: scores of rows held out in five folds, each started at the solution, fit one
         number T such that softmax(scores/T) is likeliest. The most probable class is always the predicted one.
-    solver : "auto", "lbfgs", "newton_cg", "dual", "interior_point", "sgd", "gradient_descent" or an object, default="auto"
+    solver : "auto", "lbfgs", "newton_cg", "dual", "interior_point", "sgd", "gradient_descent" or object, default="auto"
         "auto" picks by loss, shape and sparsity (docs/algorithms/solver_choice.md). An object carries its own options.
     tol : float, default=1e-4
         Relative duality gap at which a fit is done; a fit that stops above it says so in a `ConvergenceWarning`.
