@@ -1,8 +1,10 @@
 """LinearSVM and SoftmaxRegression: solutions against independent solvers, and everything a user may get wrong."""
 
 import pickle
+import signal
 import subprocess
 import sys
+import time
 
 import numpy as np
 import pytest
@@ -377,3 +379,82 @@ def test_importing_hinge_is_cheap():
     )
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
     assert out.strip() == "[]"
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        "SoftmaxRegression(solver='lbfgs', tol=0, max_iter=10**6)",
+        "SoftmaxRegression(solver='newton_cg', tol=0, max_iter=10**6)",
+        "LinearSVM(solver='dual', reg=1e-7, tol=0, max_iter=10**6)",
+        "LinearSVM(solver='interior_point', reg=1e-7, tol=0, max_iter=10**6)",
+        "LinearSVM(loss='squared_hinge', reg=1e-7, tol=0, max_iter=10**6)",
+        "LinearSVM(solver='sgd', max_iter=10**6)",
+        "LinearSVM(solver='gradient_descent', max_iter=10**6)",
+    ],
+)
+def test_ctrl_c_ends_a_fit_within_a_second_and_keeps_its_weights(options):
+    program = f"""
+import time
+import numpy as np
+from hinge import LinearSVM, SoftmaxRegression
+rng = np.random.default_rng(0)
+X, y = rng.standard_normal((20_000, 60)), rng.integers(0, 10, 20_000)
+lines = []
+def say(iteration):
+    if not lines:
+        print("ready", flush=True)
+    lines.append(iteration)
+model = {options}.set_params(n_jobs=2, random_state=0, callbacks=say)
+try:
+    model.fit(X, y)
+    print("it ended by itself", model.n_iter_)
+except KeyboardInterrupt:
+    print("interrupted", np.all(np.isfinite(model.coef_)), model.coef_.shape)
+"""
+    run = subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True)
+    assert run.stdout.readline() == "ready\n"
+    time.sleep(0.1)
+    run.send_signal(signal.SIGINT)
+    began = time.perf_counter()
+    out = run.communicate(timeout=30)[0]
+    assert out == "interrupted True (10, 60)\n"
+    assert time.perf_counter() - began < 5  # a second on a machine that does nothing else
+
+
+@pytest.mark.parametrize("n_classes", [2, 4])
+@pytest.mark.parametrize("scale", [0.0, 1e-18, 1.0, 1e3, 1e150])
+def test_the_predicted_class_is_never_less_likely_than_another(n_classes, scale):
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((80, 3))
+    y = np.arange(80) % n_classes
+    rows = np.vstack([X * scale, np.zeros((2, 3))])
+    for model in (SoftmaxRegression(), LinearSVM(calibrate="temperature"), LinearSVM(C=1e4, calibrate="temperature")):
+        model.fit(X, y)
+        p, log_p = model.predict_proba(rows), model.predict_log_proba(rows)
+        chosen = np.searchsorted(model.classes_, model.predict(rows))
+        at = np.arange(len(rows))
+        np.testing.assert_array_equal(p[at, chosen], p.max(axis=1))
+        np.testing.assert_array_equal(log_p[at, chosen], log_p.max(axis=1))
+        np.testing.assert_allclose(p.sum(axis=1), 1)
+        assert np.all(np.isfinite(log_p))
+
+
+def test_verbose_prints_a_line_an_iteration_to_stderr(blobs, capsys):
+    model = SoftmaxRegression(verbose=1).fit(*blobs)
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert len(err.splitlines()) == len(model.history_)
+    assert err.splitlines()[0].split()[:2] == ["0", "passes"]
+    assert f"gap {model.duality_gap_:.2e}" in err.splitlines()[-1]
+
+
+@pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])
+def test_wide_sparse_rows_are_never_made_dense(loss):
+    """2,000 × 2,000,000 values would take 32 GB."""
+    rng = np.random.default_rng(0)
+    X = sparse.csr_array((rng.standard_normal(20_000), rng.integers(0, 2_000_000, 20_000), np.arange(0, 20_001, 10)))
+    X = sparse.csr_array((X.data, X.indices.astype(np.int64), X.indptr.astype(np.int64)), shape=(2000, 2_000_000))
+    model = LinearSVM(loss=loss, n_jobs=2, random_state=0).fit(X, rng.integers(0, 2, 2000))
+    assert model.converged_
+    assert model.predict(X).shape == (2000,)

@@ -99,7 +99,8 @@ class LinearSVM(CalibratedProbabilities, LinearClassifier):
     warm_start : bool, default=False
         Start from the last solution.
     callbacks : callable, sequence of callables or None, default=None
-        Called with a `solvers.Iteration` after each iteration; one that returns True ends the fit.
+        Called with a `solvers.Iteration` after each iteration, or each certificate of coordinate ascent, whose epochs
+        are far more; one that returns True ends the fit.
     verbose : int, default=0
         1 prints each iteration's pass, time, objective and gap to stderr.
 

@@ -13,6 +13,7 @@ from hinge.errors import DataError
 from hinge.typing import Array, FloatArray, Rows
 
 FLOATS = [np.float64, np.float32]
+BLOCK_VALUES = 1 << 20
 
 
 def checked_rows(estimator: Any, X: Any, *, reset: bool) -> Rows:
@@ -99,24 +100,37 @@ def _require_finite(rows: Rows, names: Array | None) -> None:
     with np.errstate(over="ignore", invalid="ignore"):
         if np.isfinite(np.sum(values)):
             return
-    bad = ~np.isfinite(values)
-    if not bad.any():
+    first, count = _first_not_finite(values)
+    if not count:
         return
+    value = values[first]
     if sparse.issparse(rows):
-        entry = int(np.flatnonzero(bad)[0])
+        (entry,) = first
         row, column = int(np.searchsorted(rows.indptr, entry, side="right")) - 1, int(rows.indices[entry])
-        value = values[entry]
     else:
-        row, column = (int(k) for k in np.argwhere(bad)[0])
-        value = values[row, column]
+        row, column = first
     what = "NaN" if np.isnan(value) else "infinity (inf)"
     label = f" ({names[column]!r})" if names is not None else ""
-    count = int(bad.sum())
     raise DataError(
         f"Input X contains {what}" + (f" and {count - 1} more values that are not finite" if count > 1 else ""),
         where=f"X, row {row}, column {column}{label}",
         remedy="Drop these rows, or fill them in, for example by sklearn.impute.SimpleImputer.",
     )
+
+
+def _first_not_finite(values: Array) -> tuple[tuple[int, ...], int]:
+    """Return where the first such value is and how many there are, in blocks: values may be more than memory holds."""
+    first: tuple[int, ...] = ()
+    count = 0
+    rows = max(1, BLOCK_VALUES // max(1, values[:1].size))
+    for start in range(0, len(values), rows):
+        bad = ~np.isfinite(values[start : start + rows])
+        found = int(np.count_nonzero(bad))
+        if found and not count:
+            row, *rest = (int(k) for k in np.unravel_index(int(bad.argmax()), bad.shape))
+            first = (start + row, *rest)
+        count += found
+    return first, count
 
 
 def _require_labels(y: Array) -> None:

@@ -104,13 +104,17 @@ class RowSample:
 
     def second_moment(self) -> Array:
         """Return Σ cᵢ·trace(Dᵢ)·xᵢxᵢᵀ."""
-        X = self.X.toarray() if sparse.issparse(self.X) else self.X
-        D = X.shape[1]
-        share = self.bends().astype(X.dtype)
-        A = np.empty((D + self.intercept, D + self.intercept), dtype=X.dtype)
-        A[:D, :D] = _square(X * np.sqrt(share)[:, None])
+        share = self.bends().astype(self.X.dtype)
+        N, D = self.X.shape
+        A = np.zeros((D + self.intercept, D + self.intercept), dtype=self.X.dtype)
+        for start in range(0, N, PRODUCT_ROWS):
+            X, part = self.X[start : start + PRODUCT_ROWS], share[start : start + PRODUCT_ROWS]
+            X = X.toarray() if sparse.issparse(X) else X
+            A[:D, :D] += _square(X * np.sqrt(part)[:, None])
+            if self.intercept:
+                A[D, :D] += part @ X
         if self.intercept:
-            A[D, :D] = A[:D, D] = share @ X
+            A[:D, D] = A[D, :D]
             A[D, D] = share.sum()
         return A
 
