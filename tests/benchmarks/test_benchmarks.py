@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-PROBLEMS = ("linear_pass", "exp", "fit", "import")
+PROBLEMS = ("linear_pass", "exp", "fit", "import", "sweep")
 
 
 def run(*words: str) -> subprocess.CompletedProcess[str]:
