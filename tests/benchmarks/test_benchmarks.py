@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-PROBLEMS = ("linear_pass", "exp", "import", "linear")
+PROBLEMS = ("linear_pass", "exp", "import", "linear", "sweep")
 
 
 def run(*words: str) -> subprocess.CompletedProcess[str]:

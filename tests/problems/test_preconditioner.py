@@ -6,6 +6,7 @@ from hinge.ops import CpuBackend, Loss
 from hinge.problems import preconditioner, row_sample
 from hinge.problems.objective import bind_objective
 from hinge.problems.preconditioner import ClassBlocks, PreconditionerBuilder, TwoScales
+from hinge.solvers import LBFGS
 
 LOSSES = [Loss("softmax"), Loss("weston_watkins", True), Loss("one_vs_rest", True)]
 
@@ -26,7 +27,7 @@ def problem(loss, *, N=120, D=7, l2=0.02, dtype=np.float64, form=np.asarray, int
     return objective, weights, curvature
 
 
-def dense_hessian(objective, weights):
+def dense_hessian(objective, weights, *, penalized=False):
     size = weights.size
     H = np.zeros((size, size))
     for k in range(size):
@@ -34,7 +35,12 @@ def dense_hessian(objective, weights):
         unit[k] = 1
         product = objective.passes.curvature_product(objective.loss, weights, unit.reshape(weights.shape))
         H[:, k] = product.ravel() / objective.total_weight
-    return H + objective.l2 * np.eye(size)
+    penalty = np.eye(size)
+    if objective.free_intercept and objective.loss.kind != "one_vs_rest" and not penalized:
+        # M keeps what all of them share.
+        free = np.arange(size) % weights.shape[1] == weights.shape[1] - 1
+        penalty[np.ix_(free, free)] = 1 / len(weights)
+    return H + objective.l2 * penalty
 
 
 @pytest.mark.parametrize("loss", LOSSES, ids=name)
@@ -57,8 +63,16 @@ def test_at_zero_the_kronecker_form_is_softmax_own_hessian():
     objective.evaluate(weights, curvature)
     model = PreconditionerBuilder(objective, 0).build(weights, curvature, budget=10)
     R = np.random.default_rng(0).standard_normal((1, *weights.shape))
-    H = dense_hessian(objective, weights)
+    H = dense_hessian(objective, weights, penalized=True)
     np.testing.assert_allclose(model.solve(R)[0].ravel(), np.linalg.solve(H, R.ravel()), rtol=1e-9, atol=1e-10)
+
+
+def test_rows_far_from_the_origin_are_no_harder():
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(loc=100, size=(80, 2)), rng.integers(0, 2, 80).astype(np.int32)
+    for l2 in (1.0, 0.1, 1e-2, 1e-4):
+        objective = bind_objective(CpuBackend(1), X, y, None, 2, loss=LOSSES[0], l2=l2, intercept=True)
+        assert LBFGS().minimize(objective, max_iter=100, seed=0, tol=1e-8).n_iter < 20
 
 
 @pytest.mark.parametrize("loss", LOSSES, ids=name)

@@ -134,18 +134,19 @@ class _SummedScales:
     gamma: Array
     V: Array
     leading: Array | None = None
-    n_leading: int = 0
+    lengths: Array | None = None
     whole: bool = False
 
     def penalized(self, l2: float, dtype: type) -> TwoScales:
-        basis, k = self.basis, self.n_leading
+        basis = self.basis
         ridge = l2 * basis.length
         curvature = np.maximum(self.gamma[:, None] * basis.curvature + ridge, np.finfo(dtype).tiny)
         model = TwoScales(basis.scale, basis.U, self.V.astype(dtype), curvature.astype(dtype))
-        if self.leading is None:
+        if self.leading is None or self.lengths is None:
             return model
-        H, C = self.leading.copy(), len(self.gamma)
-        H[np.diag_indices_from(H)] += np.tile(ridge[:k], C) + np.finfo(dtype).eps * np.trace(H) / len(H)
+        H, k = self.leading.copy(), len(self.lengths) // len(self.gamma)
+        H += l2 * self.lengths
+        H[np.diag_indices_from(H)] += np.finfo(dtype).eps * np.trace(H) / len(H)
         try:
             factor = linalg.cho_factor(H.astype(dtype), lower=True, check_finite=False)
         except linalg.LinAlgError:  # rounding swallowed λ: the Kronecker form is still positive
@@ -246,7 +247,16 @@ class PreconditionerBuilder:
         self.cost += (n * (k * self._classes) ** 2 + (k * self._classes) ** 3 / 3) / self._pass_flops
         U = basis.U[:, :k] if basis.scale is None else basis.scale[:, None] * basis.U[:, :k]
         H = _sum(pool.map(lambda sample: sample.hessian(U), samples))
-        return _SummedScales(basis, gamma, V, H, k, whole)
+        return _SummedScales(basis, gamma, V, H, self._lengths(U), whole)
+
+    def _lengths(self, U: Array) -> Array:
+        """Return what the penalty bends, over λ, in the coordinates U of all classes.
+
+        Free intercepts are no part of it, but for what all of them share, along which the loss may be flat.
+        """
+        U = U.astype(np.float64)
+        C, D = self._classes, self._objective.penalized
+        return np.kron(np.eye(C), U[:D].T @ U[:D]) + np.kron(np.full((C, C), 1 / C), U[D:].T @ U[D:])
 
     def _rotation_pays(self, n: int, flops: float) -> bool:
         D = self._columns

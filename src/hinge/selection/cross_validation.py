@@ -97,7 +97,7 @@ class _CrossValidated(LinearScores):
         self.classes_, self.Cs_ = classes, Cs
         self.scores_ = np.stack([fit.scores for fit in fits])
         self.gaps_ = np.array([[result.gap for result in fit.results] for fit in fits])
-        self.n_iter_ = np.array([[result.n_iter for result in fit.results] for fit in fits])
+        self.n_iter_ = np.array([[max(1, result.n_iter) for result in fit.results] for fit in fits])
         self.mean_scores_ = self.scores_.mean(axis=0)
         self._keep_best(model, rows, objective, whole, fits)
         everything = [result for fit in fits for result in fit.results] + (whole or [])
@@ -255,7 +255,7 @@ class LinearSVMCV(CalibratedProbabilities, _CrossValidated):
     mean_scores_ : (n_Cs,)
     best_score_ : the mean score of `C_`
     gaps_ : (n_folds, n_Cs), each fit's certified relative duality gap
-    n_iter_ : (n_folds, n_Cs)
+    n_iter_ : (n_folds, n_Cs); 1 where the start was good enough
     converged_ : whether every fit reached tol
     coef_, intercept_, classes_, n_features_in_, feature_names_in_, temperature_ : as in `LinearSVM`
     objective_, duality_gap_, history_ : of the final fit; with refit only

@@ -28,7 +28,7 @@ def make_folds(cv: Any, X: Rows, y: Array, classes: Array, weight: FloatArray | 
 
     None means five, or as many as the smallest class has rows. Rows of weight 0 are in no stratified fold.
     """
-    if cv is None or (np.ndim(cv) == 0 and isinstance(cv, int | np.integer)):
+    if cv is None or isinstance(cv, int | np.integer):
         folds = _stratified(None if cv is None else int(cv), y, classes, weight)
     else:
         folds = [
@@ -47,7 +47,7 @@ def _stratified(cv: int | None, y: Array, classes: Array, weight: FloatArray | N
     fewest = int(np.bincount(codes, minlength=len(classes)).min())
     count = min(DEFAULT_FOLDS, fewest) if cv is None else cv
     if fewest < 2 or count > fewest:
-        label = classes[int(np.bincount(codes, minlength=len(classes)).argmin())]
+        label = classes.tolist()[int(np.bincount(codes, minlength=len(classes)).argmin())]
         raise DataError(
             f"class {label!r} has n_samples={fewest}, too few for {max(count, 2)} folds",
             where="y",
