@@ -10,6 +10,7 @@ ESTIMATORS = [
     LinearSVM(loss="squared_hinge", multi_class="crammer_singer", solver=solvers.GradientDescent()),
     LinearSVM(reg=1e-3, multi_class="one_vs_rest", class_weight="balanced"),
     SoftmaxRegression(),
+    SoftmaxRegression(penalty="elasticnet", l1_ratio=0.5),
     SoftmaxRegression(solver=solvers.SGD(average=True, replacement=True, nesterov=False)),
     SoftmaxRegression(solver=solvers.GradientDescent(momentum=0.9, nesterov=True), warm_start=True),
 ]

@@ -32,7 +32,7 @@ class LinearSVM(LinearClassifier):
     """Multiclass support vector machine.
 
     Minimises ½‖W‖² + C·Σ loss, or with `reg` the course's mean loss + reg·ΣW²; C = 1/(2·reg·N). Give one of them.
-    Intercepts are not penalised.
+    An L1 penalty ‖W‖₁ in the place of ½‖W‖² makes most weights exactly 0. Intercepts are not penalised.
 
     Parameters
     ----------
@@ -46,14 +46,21 @@ class LinearSVM(LinearClassifier):
         against all others. With two classes they are the same machine.
     margin : float, default=1.0
         The Δ of max(0, Δ + s_c − s_y).
+    penalty : {"l2", "l1", "elasticnet"}, default="l2"
+        ½‖W‖², ‖W‖₁, or (1 − ρ)/2·‖W‖² + ρ·‖W‖₁ with ρ the `l1_ratio`. With `reg`, 2·reg times that. "l1" and
+        "elasticnet" need loss="squared_hinge" and one of the multi_class forms "weston_watkins" and "one_vs_rest".
+    l1_ratio : float in [0, 1] or None, default=None
+        The ρ of penalty="elasticnet", and of no other.
     fit_intercept : bool or "penalized", default=True
         Intercepts cost nothing unless "penalized", as if rows had a column of ones.
     class_weight : "balanced", dict or None, default=None
     calibrate : "temperature" or None, default=None
         "temperature" adds `predict_proba`: scores of rows held out in five folds, each started at the solution, fit one
         number T such that softmax(scores/T) is likeliest. The most probable class is always the predicted one.
-    solver : "auto", "lbfgs", "newton_cg", "dual", "sgd", "gradient_descent" or a solver object, default="auto"
-        "auto" picks by loss, shape and sparsity (docs/algorithms/solver_choice.md). An object carries its own options.
+    solver : "auto", a name or a solver object, default="auto"
+        Names are "lbfgs", "newton_cg", "orthant_newton", "dual", "interior_point", "sgd" and "gradient_descent"; only
+        "orthant_newton" takes an L1 penalty. "auto" picks by penalty, loss, shape and sparsity
+        (docs/algorithms/solver_choice.md). An object carries its own options.
     tol : float, default=1e-4
         Relative duality gap at which a fit is done; a fit that stops above it says so in a `ConvergenceWarning`.
     max_iter : int or None, default=None
@@ -90,6 +97,8 @@ class LinearSVM(LinearClassifier):
         loss: str = "hinge",
         multi_class: str = "weston_watkins",
         margin: float = 1.0,
+        penalty: str = "l2",
+        l1_ratio: float | None = None,
         fit_intercept: bool | str = True,
         class_weight: Any = None,
         calibrate: str | None = None,
@@ -107,6 +116,8 @@ class LinearSVM(LinearClassifier):
         self.loss = loss
         self.multi_class = multi_class
         self.margin = margin
+        self.penalty = penalty
+        self.l1_ratio = l1_ratio
         self.fit_intercept = fit_intercept
         self.class_weight = class_weight
         self.calibrate = calibrate
@@ -169,7 +180,8 @@ class LinearSVM(LinearClassifier):
 class SoftmaxRegression(LinearClassifier):
     """Multinomial logistic regression.
 
-    Minimises ½‖W‖² + C·Σ loss with loss = log Σ_c exp(s_c) − s_y, or with `reg` the course's mean loss + reg·ΣW².
+    Minimises ½‖W‖² + C·Σ loss with loss = log Σ_c exp(s_c) − s_y, or with `reg` the course's mean loss + reg·ΣW²; with
+    an L1 penalty (`penalty`, `l1_ratio`) most weights are exactly 0.
     The parameters and attributes are those of `LinearSVM`, without its loss, margin and multi_class; two classes share
     one weight vector and the logistic loss.
     """
@@ -179,6 +191,8 @@ class SoftmaxRegression(LinearClassifier):
         C: float = 1.0,
         *,
         reg: float | None = None,
+        penalty: str = "l2",
+        l1_ratio: float | None = None,
         fit_intercept: bool | str = True,
         class_weight: Any = None,
         solver: Any = "auto",
@@ -192,6 +206,8 @@ class SoftmaxRegression(LinearClassifier):
     ) -> None:
         self.C = C
         self.reg = reg
+        self.penalty = penalty
+        self.l1_ratio = l1_ratio
         self.fit_intercept = fit_intercept
         self.class_weight = class_weight
         self.solver = solver

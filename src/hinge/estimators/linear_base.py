@@ -1,10 +1,11 @@
 """What the linear classifiers share: from validated rows to an objective, and from weights to predictions.
 
-They minimise  mean loss + λ/2·‖W‖²  over rows (hinge.problems.objective) with a solver of hinge.solvers.
+They minimise  mean loss + λ₁·‖W‖₁ + λ₂/2·‖W‖²  over rows (hinge.problems.objective) with a solver of hinge.solvers.
 
 Two classes share one weight vector w, as in scikit-learn: the objective is ½‖w‖² + C·Σ φ(1 − t·(w·x + b)) with t = ±1,
-or the logistic loss. It is solved as two columns (−w/2, w/2) at twice the penalty, which is the same problem: losses of
-score differences see only w, and ‖(−w/2, w/2)‖² is half of ‖w‖². All multiclass hinges agree there.
+or the logistic loss. It is solved as two columns (−w/2, w/2) at twice λ₂, which is the same problem: losses of score
+differences see only w, and ‖(−w/2, w/2)‖² is half of ‖w‖², while ‖(−w/2, w/2)‖₁ is all of ‖w‖₁. All multiclass hinges
+agree there.
 """
 
 from __future__ import annotations
@@ -41,6 +42,11 @@ from hinge.typing import Array, Codes, FloatArray, Rows
 
 
 def _takes_stochastic_steps(estimator: Any) -> bool:
+    if estimator.penalty == "l1" or (estimator.penalty == "elasticnet" and estimator.l1_ratio):
+        raise AttributeError(
+            f"partial_fit takes stochastic steps, which cannot take an L1 penalty as in penalty={estimator.penalty!r}; "
+            "use fit, or penalty='l2'"
+        )
     if isinstance(estimator.solver, SGD) or estimator.solver in ("auto", "sgd"):
         return True
     raise AttributeError(
@@ -165,18 +171,48 @@ class LinearClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     ) -> LinearObjective:
         n_classes = len(self.classes_)
         total = seen + (float(X.shape[0]) if weight is None else float(weight.sum(dtype=np.float64)))
-        l2 = 2 * self.reg if self.reg is not None else 1 / (self.C * total)
+        loss = self._loss(n_classes)
+        share = self._l1_share(loss)
+        penalty = 2 * self.reg if self.reg is not None else 1 / (self.C * total)
+        l2 = (1 - share) * penalty
         return bind_objective(
             CpuBackend(resolve_threads(self.n_jobs)),
             X,
             codes,
             weight,
             n_classes,
-            loss=self._loss(n_classes),
+            loss=loss,
+            l1=share * penalty,
             l2=2 * l2 if n_classes == 2 else l2,
             intercept=bool(self.fit_intercept),
             penalize_intercept=self.fit_intercept == "penalized",
         )
+
+    def _l1_share(self, loss: Loss) -> float:
+        """Return ρ, the share of the L1 penalty; only smooth losses take one."""
+        if self.penalty not in ("l2", "l1", "elasticnet"):
+            raise UsageError(f"penalty={self.penalty!r}", remedy="Use 'l2', 'l1' or 'elasticnet'.")
+        ratio = self.l1_ratio
+        if self.penalty != "elasticnet":
+            if ratio is not None:
+                raise UsageError(
+                    f"l1_ratio={ratio!r} with penalty={self.penalty!r}",
+                    remedy="Leave it out, or use penalty='elasticnet'.",
+                )
+            ratio = float(self.penalty == "l1")
+        elif isinstance(ratio, str) or ratio is None or not 0 <= ratio <= 1:
+            raise UsageError(
+                f"l1_ratio={ratio!r} with penalty='elasticnet'",
+                remedy="Use a number from 0 (all L2) to 1 (all L1), for example l1_ratio=0.5.",
+            )
+        if ratio > 0 and not loss.is_smooth:
+            form = "squared " if loss.squared else ""
+            raise UsageError(
+                f"penalty={self.penalty!r} with the {form}hinge of {loss.kind}, whose slope jumps",
+                remedy="Use loss='squared_hinge' with multi_class='weston_watkins' or 'one_vs_rest', "
+                "SoftmaxRegression, or penalty='l2'.",
+            )
+        return float(ratio)
 
     def _class_weights(self, codes: Codes, sample_weight: FloatArray | None) -> Array:
         """Return a factor a class; "balanced" gives all classes that occur the same total weight."""

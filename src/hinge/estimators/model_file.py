@@ -32,6 +32,7 @@ SOLVERS: dict[str, Any] = {
     for solver in (
         solvers.LBFGS,
         solvers.NewtonCG,
+        solvers.OrthantNewton,
         solvers.DualCoordinateAscent,
         solvers.SGD,
         solvers.GradientDescent,

@@ -18,6 +18,7 @@ from hinge.typing import Array, Codes, FloatArray, Rows
 
 # As in native/include/hinge/linear_pass.hpp: from here on the native code calls BLAS.
 MOST_TILED_COLUMNS = 32
+BLOCK_ROWS = 1024
 
 
 @final
@@ -85,6 +86,15 @@ class CpuPasses:
         weight = np.ones(len(subset), self.dtype) if self._sample_weight is None else self._sample_weight[subset]
         return self._X[subset], self._y[subset], weight
 
+    def columns(self, subset: Array) -> CpuPasses:
+        """Return the same rows with these columns only."""
+        X = self._X[:, subset] if self._sparse else np.take(self._X, subset, axis=1)
+        return CpuPasses(X, self._y, self._sample_weight, self.n_classes, self.threads)
+
+    def column_squares(self) -> Array:
+        """Return Σ vᵢ xᵢⱼ² for each column."""
+        return column_squares(self._X, self._sample_weight)
+
     def _run(
         self,
         loss: Loss,
@@ -125,6 +135,21 @@ class CpuPasses:
             with single_threaded_blas() if columns > MOST_TILED_COLUMNS else nullcontext():
                 value = _native.linear_pass_dense(kind, loss.squared, loss.margin, self._X, *rest)
         return value, out
+
+
+def column_squares(X: Rows, weight: FloatArray | None) -> Array:
+    """Return Σ vᵢ xᵢⱼ² for each column in float64; dense rows are read a block at a time."""
+    if sparse.issparse(X):
+        values = np.square(X.data, dtype=np.float64)
+        if weight is not None:
+            values *= np.repeat(weight, np.diff(X.indptr))
+        return np.bincount(X.indices, weights=values, minlength=X.shape[1])
+    total = np.zeros(X.shape[1])
+    for start in range(0, X.shape[0], BLOCK_ROWS):
+        block = X[start : start + BLOCK_ROWS].astype(np.float64)
+        part = weight[start : start + BLOCK_ROWS] if weight is not None else np.ones(len(block))
+        total += np.einsum("i,ij,ij->j", part, block, block)
+    return total
 
 
 def _checked_csr(X: Rows) -> Rows:

@@ -102,6 +102,19 @@ class LinearPasses(Protocol):
         ...
 
 
+@runtime_checkable
+class ColumnPasses(LinearPasses, Protocol):
+    """Rows of which a back end can read some columns alone."""
+
+    def columns(self, subset: Array) -> ColumnPasses:
+        """Return the same rows, labels and row weights with these columns only, copied."""
+        ...
+
+    def column_squares(self) -> Array:
+        """Return Σ vᵢ xᵢⱼ² for each column j, in float64."""
+        ...
+
+
 class DualAscent(Protocol):
     """A run of dual coordinate ascent in progress: its dual variables, and the weights that belong to them."""
 

@@ -51,6 +51,13 @@ class _ReferencePasses(ABC):
     def rows(self, subset: Array) -> tuple[Rows, Codes, FloatArray]:
         return self.X[subset], self.y[subset], self.sample_weight[subset]
 
+    def columns(self, subset: Array) -> _ReferencePasses:
+        return type(self)(self.X[:, subset], self.y, self.sample_weight, self.n_classes)
+
+    def column_squares(self) -> Array:
+        squares = self.X.power(2) if sparse.issparse(self.X) else np.square(self.X)
+        return np.asarray(squares.T @ self.sample_weight, dtype=np.float64)
+
     def loss_and_gradient(
         self,
         loss: Loss,

@@ -13,9 +13,13 @@ Repair    g is small near the optimum but not 0, so u is not feasible. Mix it wi
     D(ū) ≥ (1 − t)·(−mean loss*(u)) + t·(−mean loss*(u')) − ‖(1 − t)·G + t·G'‖²/(2λ),
 
           and all of it is known from G, g, and each class's share and mean row. t is about ‖g‖, so little is lost.
+L1        With λ₁·‖W‖₁ in P, max(|G| − λ₁, 0) takes the place of |G| in D, and must be 0 where λ = 0. u = 0 is feasible
+          and every loss here has loss*(0) = −inf loss = 0; so −mean loss*(s·u) ≥ s·(−mean loss*(u)) for 0 ≤ s ≤ 1, and
+          the bound is the best over s: the s that shrinks |G| to λ₁, or a larger one where λ > 0 pays for the excess.
 Cost      O(C²·D), no reading of the rows.
 
-Papers: Shalev-Shwartz & Zhang, JMLR 14 (2013) for the duals; the repair is ours.
+Papers: Shalev-Shwartz & Zhang, JMLR 14 (2013) for the duals; Ndiaye, Fercoq, Gramfort & Salmon, JMLR 18 (2017) for the
+scaling by s; the repair is ours.
 """
 
 from __future__ import annotations
@@ -63,29 +67,44 @@ def slopes_as_dual_point(
     return DualPoint(value, gradient[:, :-1], gradient[:, -1], mean_scores)
 
 
-def lower_bound(loss: Loss, l2: float, point: DualPoint, means: ClassMeans | None) -> float:
-    """Return D at the point, repaired if it has a drift: P* is at least this."""
+def lower_bound(loss: Loss, l2: float, point: DualPoint, means: ClassMeans | None, l1: float = 0.0) -> float:
+    """Return D at the point, repaired if it has a drift and scaled if there is an L1 penalty: P* is at least this."""
     if point.drift is None or not np.any(point.drift):
-        return point.value - _half_square(point.gradient, l2)
+        return _penalised(point.value, point.gradient, l1, l2)
     if means is None:
         raise ValueError("a drift needs the means of the classes")
     share, slopes, value = _repair(loss, point, means.shares)
     mixed = (1 - share) * point.gradient + share * (slopes @ means.rows)
-    return (1 - share) * point.value + share * value - _half_square(mixed, l2)
+    return _penalised((1 - share) * point.value + share * value, mixed, l1, l2)
 
 
-def relative_gap(primal: float, bound: float, l2: float) -> float:
+def relative_gap(primal: float, bound: float, penalty: float) -> float:
     """Return (P − D)/max(P, λ): relative, and at C = 1 a row below P = ½‖w‖² = 1 in scikit-learn's scaling, absolute.
 
-    λ in P's units is what 1 is in those of ½‖W‖² + C·Σ loss.
+    λ = λ₁ + λ₂ in P's units is what 1 is in those of ‖W‖₁, or ½‖W‖², + C·Σ loss.
     """
     if not (math.isfinite(primal) and math.isfinite(bound)):
         return math.inf
-    return max(primal - bound, 0.0) / max(abs(primal), l2)
+    return max(primal - bound, 0.0) / max(abs(primal), penalty)
 
 
-def _half_square(gradient: Array, l2: float) -> float:
-    return float(np.linalg.norm(gradient)) ** 2 / (2 * l2)
+def _penalised(value: float, gradient: Array, l1: float, l2: float) -> float:
+    """Return the most of s·value − ‖max(s·|G| − λ₁, 0)‖²/(2λ₂) over 0 ≤ s ≤ 1; s = 1 without an L1 penalty."""
+    if not l1 > 0:
+        return value - float(np.linalg.norm(gradient)) ** 2 / (2 * l2)
+    sizes = np.abs(gradient)
+    sizes = np.sort(sizes[~(sizes <= l1)])[::-1]
+    if not sizes.size or not value > 0:
+        return max(value, 0.0)
+    feasible = value * (l1 / float(sizes[0]))
+    if not l2 > 0:
+        return feasible
+    # Between two breakpoints s = λ₁/|G_k| the m largest pay, and the best s solves value·λ₂ = s·Σ|G|² − λ₁·Σ|G|.
+    sums, squares = np.cumsum(sizes), np.cumsum(sizes**2)
+    paying = max(int(np.searchsorted((squares / sizes - sums) * l1, value * l2, side="right")), 1)
+    s = min(float((value * l2 + l1 * sums[paying - 1]) / squares[paying - 1]), 1.0)
+    excess = float(np.linalg.norm(np.maximum(s * sizes - l1, 0)))
+    return max(feasible, s * value - excess * (excess / (2 * l2)))
 
 
 def _repair(loss: Loss, point: DualPoint, shares: Array) -> tuple[float, Array, float]:

@@ -1,19 +1,20 @@
 """The training problem of every linear classifier here:
 
-    P(W, b) = Σᵢ vᵢ·loss(W xᵢ + b, yᵢ) / Σᵢ vᵢ  +  λ/2·‖W‖²
+    P(W, b) = Σᵢ vᵢ·loss(W xᵢ + b, yᵢ) / Σᵢ vᵢ  +  λ₁·‖W‖₁  +  λ₂/2·‖W‖²
 
 with row weights v. The intercepts b, the last column of the weights if there are any, are not penalised unless asked.
-In scikit-learn's C, λ = 1/(C·Σv); in the course's reg, λ = 2·reg.
+In scikit-learn's C and l1_ratio ρ, λ₁ = ρ/(C·Σv) and λ₂ = (1 − ρ)/(C·Σv); in the course's reg, 1/(C·Σv) is 2·reg.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import final
 
 import numpy as np
 
-from hinge.ops import Backend, LinearPasses, Loss
+from hinge.errors import UsageError
+from hinge.ops import Backend, ColumnPasses, LinearPasses, Loss
 from hinge.problems.certificate import ClassMeans, lower_bound, relative_gap, slopes_as_dual_point
 from hinge.typing import Array, Codes, FloatArray, Rows
 
@@ -28,7 +29,7 @@ class Curvature:
 
 @dataclass(frozen=True)
 class Evaluation:
-    """P, ∂P, and the mean loss and its gradient without the penalty."""
+    """P, its gradient without the L1 penalty's share, and the mean loss and its gradient without any penalty."""
 
     value: float
     gradient: Array
@@ -53,6 +54,7 @@ class LinearObjective:
     l2: float
     intercept: bool
     penalize_intercept: bool = False
+    l1: float = 0.0
 
     @property
     def penalized(self) -> int:
@@ -83,8 +85,13 @@ class LinearObjective:
         D = self.penalized
         total = mean_gradient.copy()
         total[:, :D] += self.l2 * weights[:, :D]
-        penalty = 0.5 * self.l2 * float(np.sum(np.square(weights[:, :D], dtype=np.float64)))
-        return Evaluation(mean_loss + penalty, total, mean_loss, mean_gradient)
+        return Evaluation(mean_loss + self.penalty(weights), total, mean_loss, mean_gradient)
+
+    def penalty(self, weights: FloatArray) -> float:
+        """Return what the weights cost beyond their losses."""
+        penalized = weights[:, : self.penalized]
+        squares = 0.5 * self.l2 * float(np.sum(np.square(penalized, dtype=np.float64)))
+        return squares + self.l1 * float(np.abs(penalized).sum(dtype=np.float64)) if self.l1 else squares
 
     def class_means(self) -> ClassMeans:
         """Return each class's share and mean row: one pass.
@@ -99,7 +106,23 @@ class LinearObjective:
     def gap(self, weights: FloatArray, evaluation: Evaluation, means: ClassMeans | None) -> float:
         """Return the certified relative duality gap at `weights`; `means` are needed for free intercepts only."""
         point = slopes_as_dual_point(evaluation.mean_loss, evaluation.loss_gradient, weights, means)
-        return relative_gap(evaluation.value, lower_bound(self.loss, self.l2, point, means), self.l2)
+        bound = lower_bound(self.loss, self.l2, point, means, self.l1)
+        return relative_gap(evaluation.value, bound, self.l1 + self.l2)
+
+    def on_columns(self, subset: Array) -> LinearObjective:
+        """Return P with all weights of the other columns held at 0."""
+        if not isinstance(self.passes, ColumnPasses):
+            raise UsageError("this back end cannot read columns alone", remedy="Use the cpu or reference back end.")
+        passes = self.passes.columns(subset)
+        return replace(self, passes=passes, unweighted=passes)
+
+    def require_no_l1(self, method: str) -> None:
+        """Refuse an L1 penalty, which has no slope at 0, where its solution lies."""
+        if self.l1:
+            raise UsageError(
+                f"{method} cannot take an L1 penalty",
+                remedy="Use fit with solver='auto' or solvers.OrthantNewton(), or penalty='l2'.",
+            )
 
     def batch_value_and_gradient(self, weights: FloatArray, rows: Array) -> tuple[float, FloatArray]:
         """Return an unbiased estimate of P and ∂P from rows that were drawn in proportion to their weights."""
@@ -148,12 +171,13 @@ def bind_objective(
     l2: float,
     intercept: bool,
     penalize_intercept: bool = False,
+    l1: float = 0.0,
 ) -> LinearObjective:
     """Return P over these rows, computed by `backend`."""
     unweighted = backend.bind(X, y, None, n_classes)
     passes = unweighted if row_weight is None else backend.bind(X, y, row_weight, n_classes)
     total = float(X.shape[0]) if row_weight is None else float(row_weight.sum(dtype=np.float64))
-    return LinearObjective(passes, unweighted, row_weight, total, loss, l2, intercept, penalize_intercept)
+    return LinearObjective(passes, unweighted, row_weight, total, loss, l2, intercept, penalize_intercept, l1)
 
 
 def _lengths(rows: FloatArray) -> Array:

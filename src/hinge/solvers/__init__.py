@@ -5,6 +5,7 @@ from hinge.solvers.gradient_descent import GradientDescent
 from hinge.solvers.interior_point import InteriorPoint
 from hinge.solvers.lbfgs import LBFGS
 from hinge.solvers.newton_cg import NewtonCG
+from hinge.solvers.orthant_newton import OrthantNewton
 from hinge.solvers.result import Callback, Iteration, Solver, SolverResult
 from hinge.solvers.sgd import SGD
 
@@ -17,6 +18,7 @@ __all__ = [
     "InteriorPoint",
     "Iteration",
     "NewtonCG",
+    "OrthantNewton",
     "Solver",
     "SolverResult",
 ]

@@ -16,7 +16,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Sequence
-from typing import Protocol, final
+from typing import ClassVar, Protocol, final
 
 import numpy as np
 
@@ -47,6 +47,8 @@ SECOND_BUILD, PATIENCE, SLOW = 5, 4, 0.4  # iterations; a slope that falls by le
 class Method(Protocol):
     """How a direction comes about."""
 
+    name: ClassVar[str]
+
     def direction(self, state: Descent) -> Array:
         """Return a direction, shaped as the weights."""
         ...
@@ -72,6 +74,7 @@ def descend(
     callbacks: Sequence[Callback],
 ) -> SolverResult:
     """Run until the certified gap is `tol` or `max_iter` iterations are done."""
+    objective.require_no_l1(method.name)
     with single_threaded_blas():
         state = Descent(method, objective, seed, tol, start)
         history: list[Iteration] = []

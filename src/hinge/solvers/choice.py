@@ -10,12 +10,14 @@ from hinge.solvers.gradient_descent import GradientDescent
 from hinge.solvers.interior_point import InteriorPoint, interior_point_fits, step_flops
 from hinge.solvers.lbfgs import LBFGS
 from hinge.solvers.newton_cg import NewtonCG
+from hinge.solvers.orthant_newton import OrthantNewton
 from hinge.solvers.result import Solver
 from hinge.solvers.sgd import SGD
 
 _NAMED: dict[str, type] = {
     "lbfgs": LBFGS,
     "newton_cg": NewtonCG,
+    "orthant_newton": OrthantNewton,
     "dual": DualCoordinateAscent,
     "interior_point": InteriorPoint,
     "sgd": SGD,
@@ -40,6 +42,8 @@ def named_solver(name: str, objective: LinearObjective) -> Solver:
 
 def _automatic(objective: LinearObjective) -> Solver:
     first: Solver
+    if objective.l1 > 0:
+        return OrthantNewton()
     if objective.loss.is_smooth and not _visits_pay(objective):
         first = LBFGS()
     elif dual_variables_fit(objective):

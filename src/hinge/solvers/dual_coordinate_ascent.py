@@ -180,6 +180,7 @@ def dual_variables_fit(objective: LinearObjective) -> bool:
 
 
 def _dual_passes(objective: LinearObjective) -> DualPasses:
+    objective.require_no_l1("dual coordinate ascent")
     passes = objective.passes
     if objective.loss.kind == "softmax":
         raise UsageError(

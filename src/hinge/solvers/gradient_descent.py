@@ -65,6 +65,7 @@ class GradientDescent:
 
         The history holds P at the start of each iteration, exactly.
         """
+        objective.require_no_l1("gradient descent")
         weights = objective.zero_weights()
         if start is not None:
             weights[...] = start

@@ -173,6 +173,7 @@ def interior_point_fits(objective: LinearObjective) -> bool:
 
 
 def _require_fit(objective: LinearObjective) -> None:
+    objective.require_no_l1("interior point")
     if objective.loss.kind == "softmax":
         raise UsageError(
             "this interior-point method is for hinges, and this is softmax",

@@ -58,6 +58,8 @@ class LBFGS:
 class _Pairs:
     """The last steps s, the changes y of the gradient along them, and sᵀy."""
 
+    name: ClassVar[str] = "L-BFGS"
+
     def __init__(self, memory: int) -> None:
         self._pairs: deque[tuple[Array, Array, float]] = deque(maxlen=memory)
 

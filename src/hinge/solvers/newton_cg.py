@@ -55,6 +55,8 @@ class NewtonCG:
 
 
 class _NewtonStep:
+    name: ClassVar[str] = "Newton-CG"
+
     def __init__(self, most_inner: int) -> None:
         self._most_inner = most_inner
         self._first_norm = 0.0

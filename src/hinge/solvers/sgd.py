@@ -137,6 +137,7 @@ def run_epoch(
     epochs: float | None,
 ) -> tuple[State, float]:
     """Visit as many rows as there are, batch by batch; return the new state and the batches' mean objective."""
+    objective.require_no_l1("stochastic gradient descent")
     n_rows = objective.passes.n_rows
     batches = math.ceil(n_rows / options.batch_size)
     order = epoch_rows(n_rows, objective.row_weight, options.replacement, state.rng) if batches > 1 else None
