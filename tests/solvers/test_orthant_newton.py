@@ -180,6 +180,20 @@ def test_sparse_rows_have_the_dense_optimum(loss, D):
         assert 0 < np.count_nonzero(result.weights[:, :D]) < 4 * D
 
 
+@pytest.mark.parametrize("loss", [SMOOTH[0], SMOOTH[2]], ids=name)
+def test_rare_words_that_a_sample_of_rows_misses(loss):
+    """More rows than are sampled, most of them alike where it counts: conjugate gradients must not stop on a few."""
+    rng = np.random.default_rng(0)
+    N, D, C = 10_000, 1500, 4
+    share = 1 / np.arange(1, D + 1)
+    columns = rng.choice(D, size=(N, 6), p=share / share.sum())
+    y = (columns.max(axis=1) % C).astype(np.int32)
+    X = sparse.csr_array((np.ones(6 * N, np.float32), (np.repeat(np.arange(N), 6), columns.ravel())), shape=(N, D))
+    X.sum_duplicates()
+    result = SOLVER.minimize(bind(loss, X, y, l1=1e-3), max_iter=300, seed=0, tol=1e-4)
+    assert result.stopped == "gap reached"
+
+
 def test_the_reference_back_end_will_do():
     X, y, v = rows()
     for form in (np.asarray, sparse.csr_array):

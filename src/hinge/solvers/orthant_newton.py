@@ -93,7 +93,7 @@ class OrthantNewton:
                     if gap <= tol:
                         stopped = CERTIFIED
                         break
-                    if run.futile() or (k < max_iter and not run.step()):
+                    if k < max_iter and not run.step():
                         stopped = STUCK
                         break
             except KeyboardInterrupt:
@@ -125,7 +125,8 @@ class _Run:
         self._columns = np.arange(passes.n_features)
         self._stage = objective  # the problem now at work on: a stronger L1 penalty at first
         self._final = False
-        self._goal, self._blocked = 0.0, False
+        self._goal, self._blocked, self._stuck = 0.0, False, False
+        self._gap = self._blocked_gap = math.inf
         self._best = (math.inf, math.inf)
         self._waited = 0
         if start is not None:
@@ -153,11 +154,8 @@ class _Run:
             self._widen()
         return self._gap
 
-    def futile(self) -> bool:
+    def _futile(self, part: OrthantDescent) -> bool:
         """Return whether on the chosen columns neither value nor gap has moved by more than rounding for a while."""
-        part = self._part
-        if part is None:
-            return False
         gap, value = part.gap, part.at.value
         noise = 4 * float(np.finfo(self.weights.dtype).eps) * abs(value)
         best_gap, best_value = self._best
@@ -169,19 +167,18 @@ class _Run:
 
     def step(self) -> bool:
         """Take a step on the chosen columns; return whether there is anything left to try."""
+        if self._stuck:
+            return False
         if self._part is None:
             self._open()
         part = self._part
         assert part is not None
         before = part.passes
-        moved = part.step()
+        if self._futile(part) or not part.step():
+            if self._on_all and self._final:
+                return False
+            self._blocked = True  # by rounding here: perhaps other columns or the next stage help
         self._follow(part, part.passes - before)
-        if moved:
-            self._blocked = False
-            return True
-        if (self._on_all and self._final) or self._blocked:
-            return False
-        self._blocked = True  # rounding: perhaps other columns help
         return True
 
     def _open(self) -> None:
@@ -220,9 +217,13 @@ class _Run:
         if self._stage is self._whole and not self._final:
             self._next_stage(float(np.abs(at.gradient[:, : self._whole.penalized]).max(initial=0.0)))
         gap = self._stage_gap(at)
-        while gap <= STAGE_SOLVED and not self._final:
+        if self._blocked and self._final:
+            self._stuck = self._gap > 0.9 * self._blocked_gap
+            self._blocked_gap = self._gap
+        while (gap <= STAGE_SOLVED or self._blocked) and not self._final:
             self._next_stage(self._stage.l1)
-            gap = self._stage_gap(at)
+            gap, self._blocked = self._stage_gap(at), False
+        self._blocked = False
         self._columns = self._most_promising(at)
         wanted = self._tol if self._final else STAGE_SOLVED
         self._goal = wanted if self._on_all else max(SOLVED * gap, 0.3 * wanted)

@@ -25,7 +25,7 @@ from hinge.typing import Array, FloatArray
 
 ENOUGH_DECREASE, ENOUGH_FLATTER = 1e-4, 1 - 2e-4
 MOST_TRIALS = 30
-LEAST_BEND = 1e-4  # of a column's largest possible curvature; a sample may miss rare rows
+LEAST_BEND = 1e-2  # of a column's largest possible curvature; a sample may miss rare rows
 FIRST_DAMPING, LEAST_DAMPING, MOST_DAMPING = 1e-3, 1e-8, 1e2
 FEW = 8  # new weights a class that may always enter at once
 ENTRY = 10.0  # times what the others have to gain: so much must the weights that are 0
@@ -136,7 +136,7 @@ class OrthantDescent:
             return False
         for _ in range(MOST_RAISES):
             damping = self._damping * bends
-            d = self._solve(rows, slope, free, damping)
+            d = self._solve(rows, slope, free, damping, bends)
             found = self._search(w, d, slope, orthant)
             if found is not None:
                 t, weights, trial = found
@@ -149,14 +149,18 @@ class OrthantDescent:
             self._damping = min(self._damping * 100, MOST_DAMPING)
         return False
 
-    def _solve(self, rows: BentRows, slope: Array, free: Array, damping: Array) -> Array:
-        """Return d by preconditioned conjugate gradients from 0."""
-        model = rows.blocks(free, self._ridge + damping)
+    def _solve(self, rows: BentRows, slope: Array, free: Array, damping: Array, bends: Array) -> Array:
+        """Return d by preconditioned conjugate gradients from 0.
+
+        The residual must fall in the model's norm and in that of the diagonal: a sample that misses what bends a weight
+        makes it so large in the model's that all others look settled.
+        """
+        model = rows.blocks(free, self._ridge + self._floor + damping)
         wanted = min(0.25, max(math.sqrt(min(self.gap, 1.0)), 1e-3))
         d, residual = np.zeros_like(slope), -slope
         z = model.solve(residual)
         conjugate, size = z, float(np.vdot(residual, z))
-        first = size
+        first, first_plain = size, float((residual**2 / bends).sum())
         for _ in range(self._most_products):
             product = np.where(free, self._hessian_product(conjugate) + damping * conjugate, 0.0)
             bend = float(np.vdot(conjugate, product))
@@ -167,7 +171,8 @@ class OrthantDescent:
             residual -= length * product
             z = model.solve(residual)
             size, before = float(np.vdot(residual, z)), size
-            if not size > wanted**2 * first:
+            settled = float((residual**2 / bends).sum()) <= wanted**2 * first_plain
+            if not size > (wanted**2 * first if settled else 0.0):
                 break
             conjugate = z + size / before * conjugate
         return d
