@@ -162,8 +162,18 @@ def _repair_softmax(drift: Array, shares: Array, scores: Array | None) -> tuple[
     size = np.abs(drift)
     t = float(np.max(size / (size + 0.7 * shares)))
     wanted = shares - (1 - t) / t * drift
-    theta, excess = np.log(wanted), wanted
-    for _ in range(0 if scores is None else 60):
+    q = None if scores is None else _shifted_means(scores, shares, wanted)
+    if q is None:
+        q = np.repeat(wanted[:, None], len(shares), axis=1)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        entropy = -np.where(q > 0, q * np.log(q), 0.0).sum(axis=0)
+    return t, q - np.eye(len(q)), float(entropy @ shares)
+
+
+def _shifted_means(scores: Array, shares: Array, wanted: Array) -> Array | None:
+    """Return the probabilities of each class's mean row (a column) whose total is `wanted`; None if out of reach."""
+    theta = np.zeros(len(shares))  # the scores of mean rows hold the intercepts already
+    for _ in range(60):
         q = _softmax_of_columns(scores + theta[:, None])
         reached = q @ shares
         excess = reached - wanted
@@ -175,11 +185,7 @@ def _repair_softmax(drift: Array, shares: Array, scores: Array | None) -> tuple[
         except np.linalg.LinAlgError:
             step = np.linalg.pinv(H, rcond=1e-13, hermitian=True) @ excess
         theta -= step / max(1.0, float(np.abs(step).max()))
-    if np.abs(excess).max() > 1e-12 * wanted.min():
-        q = np.repeat(wanted[:, None], len(shares), axis=1)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        entropy = -np.where(q > 0, q * np.log(q), 0.0).sum(axis=0)
-    return t, q - np.eye(len(q)), float(entropy @ shares)
+    return None if np.abs(excess).max() > 1e-12 * wanted.min() else q
 
 
 def _softmax_of_columns(scores: Array) -> Array:

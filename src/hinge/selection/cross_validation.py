@@ -68,7 +68,6 @@ class _FoldFits:
 
     results: list[SolverResult]
     scores: Array
-    objective: LinearObjective
 
 
 class _CrossValidated(LinearScores):
@@ -151,23 +150,26 @@ def _solve_folds(
     whole: list[SolverResult] | None,
     shared: Shared,
 ) -> list[_FoldFits]:
-    """Run the folds side by side; one after the other where callbacks are told, because they may not expect threads."""
+    """Run the folds side by side, the last of an uneven number with all threads.
+
+    One after the other where callbacks are told, because they may not expect threads.
+    """
     told = sweep.model._callbacks()
     threads = resolve_threads(sweep.model.n_jobs)
     workers = 1 if told else min(threads, len(folds))
     ended = threading.Event()
 
-    def run(fold: Fold) -> _FoldFits:
-        model = like(sweep.model, n_jobs=threads // workers)
+    def run(fold: Fold, n_jobs: int) -> _FoldFits:
+        model = like(sweep.model, n_jobs=n_jobs)
         part = Sweep(model, sweep.Cs)
         end: Callback = lambda iteration: ended.is_set()  # noqa: E731
         return _solve_fold(part, rows, fold, scorer, seed, whole, shared.for_other_rows(), (*told, end))
 
-    if workers == 1:
-        return [run(fold) for fold in folds]
+    even = 0 if workers == 1 else len(folds) - len(folds) % workers
     with single_threaded_blas(), ThreadPoolExecutor(workers) as pool:
         try:
-            return list(pool.map(run, folds))
+            side_by_side = list(pool.map(lambda fold: run(fold, threads // workers), folds[:even]))
+            return [*side_by_side, *(run(fold, threads) for fold in folds[even:])]
         except BaseException:
             ended.set()
             pool.shutdown(wait=True, cancel_futures=True)
@@ -194,7 +196,7 @@ def _solve_fold(
         scores = _accuracies(results, objective, test)
     else:
         scores = np.array([scorer(_fitted(sweep.model, r, objective), test.X, test.y, test.weight) for r in results])
-    return _FoldFits(results, scores, objective)
+    return _FoldFits(results, scores)
 
 
 def _accuracies(results: Sequence[SolverResult], objective: LinearObjective, test: _Rows) -> Array:

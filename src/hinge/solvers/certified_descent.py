@@ -44,7 +44,7 @@ MOST_TRIALS, MOST_INTERCEPT_STEPS = 25, 4
 MOST_FUTILE = 10
 SECOND_BUILD, SECOND_BUILD_APART = 5, 12  # iterations; the latter where a block a class, which costs more, is built
 PATIENCE, SLOW = 4, 0.7  # a slope that falls by less in as many iterations is slow
-FAR = 10  # times the tolerance: a gap as large even without the intercepts need not be known well
+FAR = 1  # times the tolerance: a gap that is larger even without the intercepts need not be known well
 INHERITED_PATIENCE = 2  # times the cost of a model
 
 
