@@ -13,7 +13,6 @@ from __future__ import annotations
 import warnings
 from abc import abstractmethod
 from collections.abc import Sequence
-from numbers import Real
 from typing import Any, Self
 
 import numpy as np
@@ -210,7 +209,7 @@ class LinearClassifier(LinearScores):
                     remedy="Leave it out, or use penalty='elasticnet'.",
                 )
             ratio = float(self.penalty == "l1")
-        elif not isinstance(ratio, Real) or not 0 <= ratio <= 1:
+        elif not isinstance(ratio, int | float | np.number) or not 0 <= ratio <= 1:
             raise UsageError(
                 f"l1_ratio={ratio!r} with penalty='elasticnet'",
                 remedy="Use a number from 0 (all L2) to 1 (all L1), for example l1_ratio=0.5.",

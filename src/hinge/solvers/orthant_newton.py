@@ -112,7 +112,10 @@ class _Run:
     ) -> None:
         passes = objective.passes
         if not objective.loss.is_smooth:
-            raise UsageError("this solver is for losses that bend", remedy="Use a squared hinge or softmax.")
+            raise UsageError(
+                "OrthantNewton is for losses that bend and whose slope does not jump",
+                remedy="Use softmax, or the squared hinge of weston_watkins or one_vs_rest.",
+            )
         if not isinstance(passes, ColumnPasses):
             raise UsageError("this back end cannot read columns alone", remedy="Use the cpu or reference back end.")
         self.clock = time.perf_counter()
