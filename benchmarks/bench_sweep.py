@@ -4,18 +4,18 @@ The rival's whole grid takes minutes, so the duel is over a grid that it can fin
 hinge's own cold fit at the middle penalty the whole sweep is measured: 20 penalties, 5 folds. Penalties are λ in
 mean loss + λ/2·‖W‖² from 1e-1 downward, C = 1/(λ·N).
 
-Rows are MNIST's, read by `hinge.data` from the folder that the environment variable HINGE_MNIST names, or made up.
+Rows are MNIST's where `benchmarks.data` finds them, or made up.
 """
 
 from __future__ import annotations
 
-import os
 import warnings
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
+from benchmarks.data import clouds, mnist
 from benchmarks.machine import Rates
 from benchmarks.measurement import Settings, interleaved, ratio
 from benchmarks.table import OTHERS, OTHERS_NOTE, Column, Table, decimals, seconds, significant, times
@@ -36,17 +36,11 @@ def tables(settings: Settings, rates: Rates) -> list[Table]:
 
 
 def _rows(count: int) -> tuple[str, np.ndarray, np.ndarray]:
-    folder = os.environ.get("HINGE_MNIST")
-    if folder:
-        from hinge.data.readers import read
-
-        data = read(folder)
-        return "MNIST", (data.X[:count] / np.float32(255)).astype(np.float32), data.y[:count]
-    rng = np.random.default_rng(0)
-    classes, features = 10, 200
-    y = rng.integers(0, classes, count)
-    centres = rng.standard_normal((classes, features)) * 0.25
-    return "Gaussian clouds", (centres[y] + rng.standard_normal((count, features))).astype(np.float32), y
+    found = mnist()
+    if found is not None:
+        X, y = found
+        return "MNIST", X[:count], y[:count]
+    return "Gaussian clouds", *clouds(count, features=200, classes=10)
 
 
 def _table(

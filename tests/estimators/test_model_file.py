@@ -1,15 +1,27 @@
 """Saved models: the same predictions after loading, and nothing but a typed error from a damaged file."""
 
 import contextlib
+import dataclasses
 import json
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sklearn.base import clone
+from sklearn.model_selection import GridSearchCV
 
-from hinge import LinearSVM, SoftmaxRegression, load_model, save_model, solvers
+from hinge import (
+    LinearSVM,
+    LinearSVMCV,
+    SoftmaxRegression,
+    SoftmaxRegressionCV,
+    load_model,
+    save_model,
+    solvers,
+)
 from hinge.errors import DataError, HingeError, UsageError
+from hinge.solvers.choice import SOLVER_NAMES
 
 X = np.random.default_rng(0).normal(size=(60, 4))
 
@@ -33,6 +45,45 @@ def test_a_model_comes_back_as_it_was(tmp_path, model, labels):
     assert again.predict(X).dtype == model.predict(X).dtype
     np.testing.assert_array_equal(again.decision_function(X), model.decision_function(X))
     assert again.get_params() == model.get_params()
+
+
+PUBLIC_SOLVERS = [
+    getattr(solvers, name)()
+    for name in solvers.__all__
+    if dataclasses.is_dataclass(getattr(solvers, name)) and name not in ("Iteration", "SolverResult")
+]
+
+
+@pytest.mark.parametrize("solver", [*SOLVER_NAMES, *PUBLIC_SOLVERS], ids=str)
+def test_models_of_every_solver_come_back(tmp_path, solver):
+    model = LinearSVM(0.1, loss="squared_hinge", solver=solver, tol=1e-2, random_state=0)
+    model.fit(X, np.arange(60) % 3)
+    save_model(model, tmp_path / "m")
+    again = load_model(tmp_path / "m")
+    assert again.get_params() == model.get_params()
+    np.testing.assert_array_equal(again.decision_function(X), model.decision_function(X))
+
+
+@pytest.mark.parametrize(
+    "search",
+    [
+        LinearSVMCV([0.1, 1.0], cv=2, calibrate="temperature", random_state=3),
+        SoftmaxRegressionCV([0.1, 1.0], cv=2, penalty="elasticnet", l1_ratio=0.5, solver="orthant_newton"),
+        GridSearchCV(SoftmaxRegression(), {"C": [0.1, 1.0]}, cv=2),
+    ],
+    ids=str,
+)
+def test_a_search_is_saved_as_the_classifier_that_it_found(tmp_path, search):
+    search.fit(X, np.arange(60) % 3)
+    save_model(search, tmp_path / "m")
+    again = load_model(tmp_path / "m")
+    assert type(again).__name__ in ("LinearSVM", "SoftmaxRegression")
+    np.testing.assert_array_equal(again.predict_proba(X), search.predict_proba(X))
+    assert again.get_params() == search.best_estimator_.get_params()
+    assert again.duality_gap_ == search.best_estimator_.duality_gap_ <= again.tol
+    search = clone(search).set_params(refit=False).fit(X, np.arange(60) % 3)
+    with pytest.raises(UsageError, match=r"without a classifier of its own.*refit=True"):
+        save_model(search, tmp_path / "m")
 
 
 def test_float32_weights_stay_float32(tmp_path):

@@ -3,7 +3,7 @@
 import pytest
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from hinge import LinearSVM, SoftmaxRegression, solvers
+from hinge import LinearSVM, LinearSVMCV, SoftmaxRegression, SoftmaxRegressionCV, solvers
 
 ESTIMATORS = [
     LinearSVM(),
@@ -13,6 +13,8 @@ ESTIMATORS = [
     SoftmaxRegression(penalty="elasticnet", l1_ratio=0.5),
     SoftmaxRegression(solver=solvers.SGD(average=True, replacement=True, nesterov=False)),
     SoftmaxRegression(solver=solvers.GradientDescent(momentum=0.9, nesterov=True), warm_start=True),
+    LinearSVMCV(Cs=[0.1, 1]),
+    SoftmaxRegressionCV(Cs=[0.1, 1], cv=3, penalty="l1"),
 ]
 
 

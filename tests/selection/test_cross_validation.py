@@ -29,6 +29,9 @@ SWEEPS = [
     (LinearSVMCV, LinearSVM, {"loss": "squared_hinge", "multi_class": "one_vs_rest"}),
     (LinearSVMCV, LinearSVM, {"loss": "squared_hinge", "class_weight": {0: 2.0}, "margin": 0.7}),
     (LinearSVMCV, LinearSVM, {"tol": 1e-6}),
+    (SoftmaxRegressionCV, SoftmaxRegression, {"penalty": "l1"}),
+    (SoftmaxRegressionCV, SoftmaxRegression, {"penalty": "elasticnet", "l1_ratio": 0.5, "fit_intercept": False}),
+    (LinearSVMCV, LinearSVM, {"loss": "squared_hinge", "penalty": "elasticnet", "l1_ratio": 0.2}),
 ]
 
 
@@ -149,6 +152,30 @@ def test_without_refit_the_folds_are_averaged():
     assert pytest.approx(np.mean(best)) == model.C_
     assert not hasattr(model, "objective_")
     assert model.score(X, y) > 0.7
+    model.set_params(refit=True).fit(X, y)
+    assert model.best_estimator_.objective_ == model.objective_
+    assert not hasattr(model.set_params(refit=False).fit(X, y), "objective_")
+    assert not hasattr(model, "best_estimator_")
+
+
+def test_the_best_estimator_is_a_plain_classifier():
+    model = LinearSVMCV(CS, calibrate="temperature", random_state=0).fit(X, y)
+    best = model.best_estimator_
+    assert isinstance(best, LinearSVM)
+    assert model.C_ == best.C
+    assert (best.converged_, best.n_iter_) == (True, model.history_[-1].iteration)
+    np.testing.assert_array_equal(best.predict_proba(X), model.predict_proba(X))
+    best.partial_fit(X, y)
+    assert best.score(X, y) > 0.7
+    assert not hasattr(LinearSVMCV(), "best_estimator_")
+
+
+def test_an_l1_penalty_leaves_exact_zeros():
+    noise = np.hstack([X, np.random.default_rng(1).normal(size=(240, 40))])
+    sweep = SoftmaxRegressionCV([0.03, 0.1], penalty="l1", random_state=0).fit(noise, y)
+    alone = SoftmaxRegression(sweep.C_, penalty="l1", random_state=0).fit(noise, y)
+    assert (sweep.coef_[:, 5:] == 0).mean() > 0.5
+    assert sweep.objective_ == pytest.approx(alone.objective_, rel=1e-4)
 
 
 def test_the_strongest_of_equal_penalties_wins():
@@ -211,6 +238,15 @@ def test_settings_that_make_no_sense():
         SoftmaxRegressionCV(CS, tol=-1).fit(X, y)
     with pytest.raises(UsageError, match="multi_class="):
         LinearSVMCV(CS, multi_class="all").fit(X, y)
+    with pytest.raises(UsageError, match="whose slope jumps"):
+        LinearSVMCV(CS, penalty="l1").fit(X, y)
+    with pytest.raises(UsageError, match="penalty='l3'"):
+        SoftmaxRegressionCV(CS, penalty="l3").fit(X, y)
+    for ratio in (None, 2.0, [0.1, 0.5], "half"):
+        with pytest.raises(UsageError, match="l1_ratio="):
+            SoftmaxRegressionCV(CS, penalty="elasticnet", l1_ratio=ratio).fit(X, y)
+    with pytest.raises(UsageError, match="cannot take an L1 penalty"):
+        SoftmaxRegressionCV(CS, penalty="l1", solver="lbfgs").fit(X, y)
 
 
 def test_folds_that_cannot_be_trained_on():

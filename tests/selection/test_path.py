@@ -23,6 +23,8 @@ MODELS = [
     LinearSVM(random_state=0, multi_class="crammer_singer", margin=0.5),
     LinearSVM(random_state=0, loss="squared_hinge"),
     LinearSVM(random_state=0, loss="squared_hinge", multi_class="one_vs_rest"),
+    SoftmaxRegression(random_state=0, penalty="elasticnet", l1_ratio=0.5),
+    LinearSVM(random_state=0, loss="squared_hinge", penalty="elasticnet", l1_ratio=0.1),
 ]
 
 
@@ -43,9 +45,26 @@ def test_a_path_is_the_separate_fits(model, form):
         assert abs(result.objectives[k] - alone.objective_) <= model.tol * scale * 1.01
         assert result.coefs[k].shape == alone.coef_.shape
         assert result.intercepts[k].shape == alone.intercept_.shape
-        # Strong convexity: λ/2·‖W − W*‖² is at most what is left of P.
-        far = np.sqrt(2 * model.tol * scale * C * weight.sum() * 4)
+        # Strong convexity: λ₂/2·‖W − W*‖² is at most what is left of P.
+        far = np.sqrt(2 * model.tol * scale * C * weight.sum() * 4 / (1 - (model.l1_ratio or 0)))
         assert np.linalg.norm(result.coefs[k] - alone.coef_) <= 2 * far
+
+
+@pytest.mark.parametrize("form", [np.asarray, sparse.csr_array], ids=["dense", "csr"])
+@pytest.mark.parametrize("classes", [2, 3])
+def test_a_path_under_an_l1_penalty_is_the_separate_fits(form, classes):
+    kept = y < classes
+    noise = np.hstack([X, np.random.default_rng(1).normal(size=(240, 200))])[kept]
+    model, Cs = SoftmaxRegression(random_state=0, penalty="l1"), np.geomspace(0.01, 1, 6)
+    result = path(model, form(noise), y[kept], Cs)
+    assert np.all(result.gaps <= model.tol)
+    held = (result.coefs != 0).any(axis=1).sum(axis=1)
+    assert held[0] <= 1
+    assert held[0] < held[-1] < 205
+    for k, C in enumerate(Cs):
+        alone = separate(model, C, form(noise), y[kept])
+        scale = max(alone.objective_, 1 / (C * kept.sum()))
+        assert abs(result.objectives[k] - alone.objective_) <= 1.01 * model.tol * scale
 
 
 @pytest.mark.parametrize("model", [SoftmaxRegression(random_state=0), LinearSVM(random_state=0)], ids=str)

@@ -201,7 +201,7 @@ class LinearClassifier(LinearScores):
         """Return ρ, the share of the L1 penalty; only smooth losses take one."""
         if self.penalty not in ("l2", "l1", "elasticnet"):
             raise UsageError(f"penalty={self.penalty!r}", remedy="Use 'l2', 'l1' or 'elasticnet'.")
-        ratio = self.l1_ratio
+        ratio: Any = self.l1_ratio
         if self.penalty != "elasticnet":
             if ratio is not None:
                 raise UsageError(
@@ -209,7 +209,7 @@ class LinearClassifier(LinearScores):
                     remedy="Leave it out, or use penalty='elasticnet'.",
                 )
             ratio = float(self.penalty == "l1")
-        elif isinstance(ratio, str) or ratio is None or not 0 <= ratio <= 1:
+        elif not isinstance(ratio, int | float | np.number) or not 0 <= ratio <= 1:
             raise UsageError(
                 f"l1_ratio={ratio!r} with penalty='elasticnet'",
                 remedy="Use a number from 0 (all L2) to 1 (all L1), for example l1_ratio=0.5.",

@@ -18,26 +18,16 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from hinge import solvers
 from hinge.atomic import new_directory
 from hinge.errors import DataError, UsageError
 from hinge.estimators.linear import LinearSVM, SoftmaxRegression
+from hinge.solvers.choice import NAMED
 from hinge.typing import Array
 
 FORMAT = 1
 HEADER, WEIGHTS = "model.json", "weights.safetensors"
 ESTIMATORS: dict[str, Any] = {"LinearSVM": LinearSVM, "SoftmaxRegression": SoftmaxRegression}
-SOLVERS: dict[str, Any] = {
-    solver.__name__: solver
-    for solver in (
-        solvers.LBFGS,
-        solvers.NewtonCG,
-        solvers.OrthantNewton,
-        solvers.DualCoordinateAscent,
-        solvers.SGD,
-        solvers.GradientDescent,
-    )
-}
+SOLVERS: dict[str, Any] = {solver.__name__: solver for solver in NAMED.values()}
 
 
 @dataclass(frozen=True)
@@ -58,9 +48,18 @@ def save_model(
     target_name: str = "target",
     data: dict[str, Any] | None = None,
 ) -> None:
-    """Write a fitted classifier to `directory`, whole or not at all. `data` is kept in the header as it is."""
+    """Write a fitted classifier to `directory`, whole or not at all; of a search, its `best_estimator_`.
+
+    `data` is kept in the header as it is.
+    """
+    given, model = model, getattr(model, "best_estimator_", model)
     if type(model).__name__ not in ESTIMATORS or not isinstance(model, ESTIMATORS[type(model).__name__]):
-        raise UsageError(f"a {type(model).__name__} cannot be saved", remedy=f"Save one of {', '.join(ESTIMATORS)}.")
+        raise UsageError(
+            f"a {type(given).__name__} without a classifier of its own cannot be saved"
+            if hasattr(given, "refit")
+            else f"a {type(given).__name__} cannot be saved",
+            remedy=f"Save a fitted {' or '.join(ESTIMATORS)}, or a search for one that was fitted with refit=True.",
+        )
     check_is_fitted(model)
     names = feature_names if feature_names is not None else getattr(model, "feature_names_in_", None)
     with new_directory(Path(directory), replaces=HEADER) as scratch:

@@ -68,7 +68,7 @@ class LinearObjective:
 
     def scaled_penalty(self, factor: float) -> LinearObjective:
         """Return P over the same rows with a penalty that many times as strong."""
-        return replace(self, l2=factor * self.l2)
+        return replace(self, l2=factor * self.l2, l1=factor * self.l1)
 
     def zero_weights(self) -> FloatArray:
         """Return the start: all weights 0."""

@@ -35,6 +35,7 @@ from hinge.typing import Array, FloatArray, Rows
 
 MOST_SCORES = 1 << 22  # of held-out rows that are computed at a time
 OWN_PARAMETERS = ("Cs", "cv", "scoring", "refit")
+FINAL_FIT = ("coef_", "intercept_", "classes_", "n_features_in_", "objective_", "duality_gap_", "history_")
 
 
 @dataclass(frozen=True)
@@ -80,6 +81,21 @@ class _CrossValidated(LinearScores):
         names = (name for name in self._get_param_names() if name not in OWN_PARAMETERS)
         return {name: getattr(self, name) for name in names}
 
+    @property
+    def best_estimator_(self) -> LinearClassifier:
+        """The best C's fit to all rows as a plain classifier, which can be saved and trained on; with refit only."""
+        if not hasattr(self, "objective_"):
+            raise AttributeError("there is a best estimator after a fit with refit=True only")
+        model = self._classifier()
+        model.set_params(C=self.C_)
+        for name in (*FINAL_FIT, "feature_names_in_", "temperature_"):
+            if hasattr(self, name):
+                setattr(model, name, getattr(self, name))
+        model.n_iter_ = self.history_[-1].iteration if self.history_ else 0
+        model.converged_ = bool(self.duality_gap_ <= self.tol)
+        model._seen_weight = self._total_weight
+        return model
+
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Score every C on held-out rows, and keep the fit of the best one to all rows."""
         X, y = checked_rows_and_labels(self, X, y, reset=True)
@@ -120,6 +136,8 @@ class _CrossValidated(LinearScores):
             self.objective_, self.duality_gap_ = whole[best].objective, whole[best].gap
             self.history_ = whole[best].history
         else:
+            for name in ("objective_", "duality_gap_", "history_"):
+                self.__dict__.pop(name, None)  # of an earlier fit
             chosen = [best_penalty(fit.scores, self.Cs_) for fit in fits]
             weights = np.mean([fit.results[k].weights for fit, k in zip(fits, chosen, strict=True)], axis=0)
             self.C_ = float(self.Cs_[chosen].mean())
@@ -128,6 +146,7 @@ class _CrossValidated(LinearScores):
         model._publish(weights, objective)
         model._calibrate(rows.X, rows.y, objective.scaled_penalty(1 / self.C_), weights)
         self.coef_, self.intercept_ = model.coef_, model.intercept_
+        self._total_weight = objective.total_weight
         if hasattr(model, "temperature_"):
             self.temperature_ = model.temperature_
 
@@ -241,8 +260,9 @@ class LinearSVMCV(CalibratedProbabilities, _CrossValidated):
         scorer takes `sample_weight`.
     refit : bool, default=True
         Keep the best C's fit to all rows. Otherwise the coefficients are the mean over the folds of each one's best.
-    loss, multi_class, margin, fit_intercept, class_weight, calibrate, solver, tol, max_iter, random_state, verbose
-        As in `LinearSVM`; `calibrate` concerns the final fit alone.
+    loss, multi_class, margin, penalty, l1_ratio, fit_intercept, class_weight : as in `LinearSVM`
+    calibrate : as in `LinearSVM`, for the final fit alone
+    solver, tol, max_iter, random_state, verbose : as in `LinearSVM`
     n_jobs : int or None, default=None
         Threads; None means all that the process may use. Folds share them.
     callbacks : callable, sequence of callables or None, default=None
@@ -261,6 +281,7 @@ class LinearSVMCV(CalibratedProbabilities, _CrossValidated):
     converged_ : whether every fit reached tol
     coef_, intercept_, classes_, n_features_in_, feature_names_in_, temperature_ : as in `LinearSVM`
     objective_, duality_gap_, history_ : of the final fit; with refit only
+    best_estimator_ : the final fit as a `LinearSVM`; with refit only
     """
 
     def __init__(
@@ -273,6 +294,8 @@ class LinearSVMCV(CalibratedProbabilities, _CrossValidated):
         loss: str = "hinge",
         multi_class: str = "weston_watkins",
         margin: float = 1.0,
+        penalty: str = "l2",
+        l1_ratio: float | None = None,
         fit_intercept: bool | str = True,
         class_weight: Any = None,
         calibrate: str | None = None,
@@ -291,6 +314,8 @@ class LinearSVMCV(CalibratedProbabilities, _CrossValidated):
         self.loss = loss
         self.multi_class = multi_class
         self.margin = margin
+        self.penalty = penalty
+        self.l1_ratio = l1_ratio
         self.fit_intercept = fit_intercept
         self.class_weight = class_weight
         self.calibrate = calibrate
@@ -321,6 +346,8 @@ class SoftmaxRegressionCV(SoftmaxProbabilities, _CrossValidated):
         cv: Any = None,
         scoring: Any = None,
         refit: bool = True,
+        penalty: str = "l2",
+        l1_ratio: float | None = None,
         fit_intercept: bool | str = True,
         class_weight: Any = None,
         solver: Any = "auto",
@@ -335,6 +362,8 @@ class SoftmaxRegressionCV(SoftmaxProbabilities, _CrossValidated):
         self.cv = cv
         self.scoring = scoring
         self.refit = refit
+        self.penalty = penalty
+        self.l1_ratio = l1_ratio
         self.fit_intercept = fit_intercept
         self.class_weight = class_weight
         self.solver = solver

@@ -24,18 +24,9 @@ import numpy as np
 from hinge.ops import single_threaded_blas
 from hinge.problems.objective import Evaluation, LinearObjective
 from hinge.problems.preconditioner import Preconditioner, PreconditionerBuilder
+from hinge.solvers.certified_run import run_until_certified
 from hinge.solvers.learning_rate import diverged
-from hinge.solvers.result import (
-    CERTIFIED,
-    ENDED,
-    EXHAUSTED,
-    INTERRUPTED,
-    STUCK,
-    Callback,
-    Iteration,
-    SolverResult,
-    notify,
-)
+from hinge.solvers.result import Callback, SolverResult
 from hinge.solvers.shared import Shared
 from hinge.typing import Array, FloatArray
 
@@ -90,28 +81,10 @@ def descend(
     objective.require_no_l1(method.name)
     with single_threaded_blas():
         state = Descent(method, objective, seed, tol, start, shared)
-        history: list[Iteration] = []
-        stopped = EXHAUSTED
-        try:
-            for k in range(max_iter + 1):
-                gap = state.certify()
-                state.gaps.append(gap)
-                history.append(Iteration(k, state.passes, time.perf_counter() - state.clock, state.at.value, gap))
-                if notify(callbacks, history[-1]):
-                    stopped = ENDED
-                    break
-                if gap <= tol:
-                    stopped = CERTIFIED
-                    break
-                if state.futile(gap) or (k < max_iter and not state.step(k)):
-                    stopped = STUCK
-                    break
-        except KeyboardInterrupt:
-            stopped = INTERRUPTED
+        result = run_until_certified(state, max_iter=max_iter, tol=tol, callbacks=callbacks)
         if shared is not None:
             state.hand_on(shared)
-        gap = history[-1].gap if history and history[-1].objective == state.at.value else math.inf
-        return SolverResult(state.weights, state.at.value, max(0, len(history) - 1), tuple(history), stopped, gap)
+        return result
 
 
 @final
@@ -154,6 +127,11 @@ class Descent:
         self.best_gap = self.best_value = math.inf
         self.waited = 0
 
+    @property
+    def value(self) -> float:
+        """P at the weights."""
+        return self.at.value
+
     def hand_on(self, shared: Shared) -> None:
         """Keep for the next fit what is of use there."""
         shared.means, shared.builder = self.means, self.builder
@@ -166,6 +144,7 @@ class Descent:
 
     def futile(self, gap: float) -> bool:
         """Return whether neither P nor the gap has moved by more than rounding for a while."""
+        self.gaps.append(gap)
         noise = 4 * float(np.finfo(self.weights.dtype).eps) * abs(self.at.value)
         if gap < 0.9 * self.best_gap or self.at.value < self.best_value - noise:
             self.waited = 0
@@ -181,7 +160,7 @@ class Descent:
         solved = self.model.solve(np.stack(scaled).astype(self.weights.dtype))
         return [z.ravel().astype(np.float64) * size for z, size in zip(solved, sizes, strict=True)]
 
-    def certify(self) -> float:
+    def certify(self, *, last: bool) -> float:
         """Return the certified gap; where only the intercepts keep it above `tol`, settle them by Newton steps."""
         D, l2 = self.objective.penalized, self.objective.l2
         if self.means is None:

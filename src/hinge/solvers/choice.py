@@ -14,7 +14,7 @@ from hinge.solvers.orthant_newton import OrthantNewton
 from hinge.solvers.result import Solver
 from hinge.solvers.sgd import SGD
 
-_NAMED: dict[str, type] = {
+NAMED: dict[str, type] = {
     "lbfgs": LBFGS,
     "newton_cg": NewtonCG,
     "orthant_newton": OrthantNewton,
@@ -23,7 +23,7 @@ _NAMED: dict[str, type] = {
     "sgd": SGD,
     "gradient_descent": GradientDescent,
 }
-SOLVER_NAMES = ("auto", *_NAMED)
+SOLVER_NAMES = ("auto", *NAMED)
 
 SPARSE = 0.01  # of all values are stored
 VISITS = 100  # epochs that dual coordinate ascent is given where L-BFGS can take over
@@ -38,9 +38,9 @@ def named_solver(name: str, objective: LinearObjective) -> Solver:
     """Return the solver of that name; "auto" looks at the objective."""
     if name == "auto":
         return _automatic(objective)
-    if name not in _NAMED:
+    if name not in NAMED:
         raise UsageError(f"solver={name!r}", remedy=f"Use one of {', '.join(map(repr, SOLVER_NAMES))}, or an object.")
-    solver: Solver = _NAMED[name]()
+    solver: Solver = NAMED[name]()
     return solver
 
 

@@ -5,13 +5,14 @@ Update    row after row in random order: αᵢ ← its best with all others held
           Intercepts are the weights of a constant feature, penalised by their distance from a centre that moves to
           where they are after each epoch (the method of multipliers on mean uᵢ = 0).
 Stopping  certified relative duality gap ≤ tol (hinge.problems.certificate). P and the gap are taken at the last weights
-          or at their average over the last epochs, whichever is better; once in a while, because it costs a pass.
+          or, for plain hinges, their average over the last epochs if that is better; once in a while, because it costs
+          a pass.
 Cost      an epoch takes 4·nnz·C flops at most, and less and less: rows at their best are visited ever more rarely.
           Memory is N×C for α.
 
 Papers: Crammer & Singer, JMLR 2 (2001); Hsieh, Chang, Lin, Keerthi & Sundararajan, ICML 2008 (one class against one);
 Keerthi, Sundararajan, Chang, Hsieh & Lin, KDD 2008 (rows as blocks); Wang & Scott, ICML 2021 (Weston–Watkins);
-Rockafellar, Math. Oper. Res. 1 (1976) (multipliers).
+Yu, Huang & Lin, Machine Learning 85 (2011) (softmax); Rockafellar, Math. Oper. Res. 1 (1976) (multipliers).
 """
 
 from __future__ import annotations

@@ -16,7 +16,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar, final
 
 import numpy as np
@@ -27,17 +27,8 @@ from hinge.ops import single_threaded_blas
 from hinge.problems.certificate import DualPoint, lower_bound, relative_gap
 from hinge.problems.hinge_program import HingeProgram, Point, program_memory
 from hinge.problems.objective import LinearObjective
-from hinge.solvers.result import (
-    CERTIFIED,
-    ENDED,
-    EXHAUSTED,
-    INTERRUPTED,
-    STUCK,
-    Callback,
-    Iteration,
-    SolverResult,
-    notify,
-)
+from hinge.solvers.certified_run import run_until_certified
+from hinge.solvers.result import Callback, SolverResult
 from hinge.typing import FloatArray
 
 TO_THE_BOUND = 0.995
@@ -70,26 +61,10 @@ class InteriorPoint:
         _require_fit(objective)
         with single_threaded_blas():
             run = _Run(objective)
-            history: list[Iteration] = []
-            stopped = EXHAUSTED
-            try:
-                for k in range(max_iter + 1):
-                    run.certify()
-                    history.append(Iteration(k, run.passes, time.perf_counter() - run.clock, run.value, run.gap))
-                    if notify(callbacks, history[-1]):
-                        stopped = ENDED
-                        break
-                    if run.gap <= tol:
-                        stopped = CERTIFIED
-                        break
-                    if run.futile() or (k < max_iter and not run.step()):
-                        stopped = STUCK
-                        break
-            except KeyboardInterrupt:
-                stopped = INTERRUPTED
-            if not history:
-                run.certify()
-            return SolverResult(run.weights, run.value, max(0, len(history) - 1), tuple(history), stopped, run.gap)
+            result = run_until_certified(run, max_iter=max_iter, tol=tol, callbacks=callbacks)
+            if not result.history:
+                run.certify(last=True)
+            return replace(result, weights=run.weights, objective=run.value, gap=run.gap)
 
 
 class _Run:
@@ -111,17 +86,17 @@ class _Run:
     def gap(self) -> float:
         return relative_gap(self.value, self._bound, self._objective.l2)
 
-    def futile(self) -> bool:
+    def futile(self, gap: float) -> bool:
         """Return whether neither the gap nor a μ that explains it has come down for a while."""
         product = self._program.mean_product(self._at)
-        explains = product > EXPLAINED * min(self.gap, 1.0) * max(abs(self.value), self._objective.l2)
-        better = self.gap < 0.9 * self._best_gap or (explains and product < 0.9 * self._best_product)
-        self._best_gap, self._best_product = min(self._best_gap, self.gap), min(self._best_product, product)
+        explains = product > EXPLAINED * min(gap, 1.0) * max(abs(self.value), self._objective.l2)
+        better = gap < 0.9 * self._best_gap or (explains and product < 0.9 * self._best_product)
+        self._best_gap, self._best_product = min(self._best_gap, gap), min(self._best_product, product)
         self._waited = 0 if better else self._waited + 1
-        return self._waited > (MOST_FUTILE if self.gap < ROUNDED else MOST_DETOUR)
+        return self._waited > (MOST_FUTILE if gap < ROUNDED else MOST_DETOUR)
 
-    def certify(self) -> None:
-        """Value the weights and the dual point."""
+    def certify(self, *, last: bool) -> float:
+        """Value the weights and the dual point; return the gap of the best so far."""
         objective, D = self._objective, self._objective.penalized
         weights = objective.zero_weights()
         weights[...] = self._program.weights(self._at)
@@ -134,8 +109,9 @@ class _Run:
         bound = lower_bound(objective.loss, objective.l2, point, self._means)
         if bound > self._bound:
             self._bound = bound
+        return self.gap
 
-    def step(self) -> bool:
+    def step(self, k: int) -> bool:
         """Take a predictor–corrector step; return whether it led anywhere."""
         program, at = self._program, self._at
         newton = program.newton(at)

@@ -28,19 +28,10 @@ from hinge.errors import UsageError
 from hinge.ops import ColumnPasses, single_threaded_blas
 from hinge.problems.certificate import ClassMeans
 from hinge.problems.objective import Evaluation, LinearObjective
+from hinge.solvers.certified_run import run_until_certified
 from hinge.solvers.learning_rate import diverged
 from hinge.solvers.orthant_step import OrthantDescent
-from hinge.solvers.result import (
-    CERTIFIED,
-    ENDED,
-    EXHAUSTED,
-    INTERRUPTED,
-    STUCK,
-    Callback,
-    Iteration,
-    SolverResult,
-    notify,
-)
+from hinge.solvers.result import Callback, SolverResult
 from hinge.typing import Array, FloatArray
 
 FIRST_COLUMNS = 64
@@ -81,26 +72,7 @@ class OrthantNewton:
         """
         with single_threaded_blas():
             run = _Run(self, objective, seed, tol, start)
-            history: list[Iteration] = []
-            stopped = EXHAUSTED
-            try:
-                for k in range(max_iter + 1):
-                    gap = run.certify(last=k == max_iter)
-                    history.append(Iteration(k, run.passes, time.perf_counter() - run.clock, run.value, gap))
-                    if notify(callbacks, history[-1]):
-                        stopped = ENDED
-                        break
-                    if gap <= tol:
-                        stopped = CERTIFIED
-                        break
-                    if k < max_iter and not run.step():
-                        stopped = STUCK
-                        break
-            except KeyboardInterrupt:
-                stopped = INTERRUPTED
-            weights = run.weights
-            gap = history[-1].gap if history and history[-1].objective == run.value else math.inf
-            return SolverResult(weights, run.value, max(0, len(history) - 1), tuple(history), stopped, gap)
+            return run_until_certified(run, max_iter=max_iter, tol=tol, callbacks=callbacks)
 
 
 @final
@@ -112,7 +84,10 @@ class _Run:
     ) -> None:
         passes = objective.passes
         if not objective.loss.is_smooth:
-            raise UsageError("this solver is for losses that bend", remedy="Use a squared hinge or softmax.")
+            raise UsageError(
+                "OrthantNewton is for losses that bend and whose slope does not jump",
+                remedy="Use softmax, or the squared hinge of weston_watkins or one_vs_rest.",
+            )
         if not isinstance(passes, ColumnPasses):
             raise UsageError("this back end cannot read columns alone", remedy="Use the cpu or reference back end.")
         self.clock = time.perf_counter()
@@ -154,7 +129,7 @@ class _Run:
             self._widen()
         return self._gap
 
-    def _futile(self, part: OrthantDescent) -> bool:
+    def _waits_on(self, part: OrthantDescent) -> bool:
         """Return whether on the chosen columns neither value nor gap has moved by more than rounding for a while."""
         gap, value = part.gap, part.at.value
         noise = 4 * float(np.finfo(self.weights.dtype).eps) * abs(value)
@@ -165,16 +140,18 @@ class _Run:
         self._waited += 1
         return self._waited > MOST_FUTILE
 
-    def step(self) -> bool:
+    def futile(self, gap: float) -> bool:
+        """Return whether other columns did not help either."""
+        return self._stuck
+
+    def step(self, k: int) -> bool:
         """Take a step on the chosen columns; return whether there is anything left to try."""
-        if self._stuck:
-            return False
         if self._part is None:
             self._open()
         part = self._part
         assert part is not None
         before = part.passes
-        if self._futile(part) or not part.step():
+        if self._waits_on(part) or not part.step():
             if self._on_all and self._final:
                 return False
             self._blocked = True  # by rounding here: perhaps other columns or the next stage help

@@ -1,8 +1,10 @@
 """One problem under many penalties, from the strongest to the weakest: each solution starts the next.
 
-Problem   min P_λ(w) for λ₁ > λ₂ > …, and perhaps the solutions v(λ_k) of a problem close by, as a fold is to all rows.
+Problem   min P_λ(w) for ever smaller λ, L1 and L2 in one proportion, and perhaps the solutions v(λ_k) of a problem
+          close by, as a fold is to all rows.
 Update    predict w(λ_k) − v(λ_k) by the parabola in log λ through the last three of them, v = 0 if there is none; then
-          correct by the solver, which takes over what the last fit learnt (hinge.solvers.shared).
+          correct by the solver, which takes over what the last fit learnt (hinge.solvers.shared). Under an L1
+          penalty w(λ) has a corner wherever a weight leaves 0: there v(λ_k), or else w(λ_k−1), is the start.
 Stopping  each fit ends on its own certificate, as if it were alone.
 Cost      docs/algorithms/path.md counts the passes.
 
@@ -42,7 +44,8 @@ def follow_path(
     found: list[tuple[float, Array]] = []
     for k, objective in enumerate(objectives):
         v = None if near is None else near[k]
-        start = _predicted(found, math.log(objective.l2), v, objective)
+        here = math.log(objective.l1 + objective.l2)
+        start = _predicted(found, here, v, objective)
         solver = choose(objective)
         limit = solver.default_iterations if max_iter is None else max_iter
         options: dict[str, Any] = {"shared": shared} if getattr(solver, "shares", False) else {}
@@ -54,7 +57,7 @@ def follow_path(
         if result.stopped == INTERRUPTED:
             return
         difference = result.weights.astype(np.float64)
-        found = [*found[-2:], (math.log(objective.l2), difference if v is None else difference - v)]
+        found = [*found[-2:], (here, difference if v is None else difference - v)]
 
 
 def _predicted(
@@ -63,6 +66,8 @@ def _predicted(
     """Return where to start: the polynomial through the last points, of the highest degree that reaches this far."""
     if not found:
         return near
+    if objective.l1 > 0:
+        return found[-1][1] if near is None else near
     while len(found) > 1:
         step = abs(found[-1][0] - found[-2][0])
         if abs(here - found[-1][0]) <= FARTHEST[len(found) - 2] * step:
