@@ -33,9 +33,10 @@ from hinge.typing import Array, FloatArray
 ENOUGH_DECREASE, ENOUGH_FLATTER = 1e-4, 1 - 2e-4
 MOST_TRIALS, MOST_INTERCEPT_STEPS = 25, 4
 MOST_FUTILE = 10
-SECOND_BUILD, SECOND_BUILD_APART = 5, 12  # iterations; the latter where a block a class, which costs more, is built
-PATIENCE, SLOW = 4, 0.7  # a slope that falls by less in as many iterations is slow
+SECOND_BUILD, SECOND_BUILD_APART = 6, 12  # iterations; the latter where a block a class, which costs more, is built
+PATIENCE, SLOW = 4, 0.5  # a slope that falls by less in as many iterations is slow
 FAR = 1  # times the tolerance: a gap that is larger even without the intercepts need not be known well
+BUILD_SLOWNESS = 3  # flops of a model take so many times longer than those of a pass
 INHERITED_PATIENCE = 2  # times the cost of a model
 
 
@@ -210,7 +211,7 @@ class Descent:
         if self.model is None or (k == second and not self.model.exact and not self.inherited):
             return True
         slow = len(self.slopes) > PATIENCE and self.slopes[-1] > SLOW * self.slopes[-1 - PATIENCE]
-        cost = self.builder.cost * (INHERITED_PATIENCE if self.inherited else 1)
+        cost = self.builder.cost * BUILD_SLOWNESS * (INHERITED_PATIENCE if self.inherited else 1)
         return slow and k - self.built_at >= max(PATIENCE, int(cost)) and self._expected_steps() > cost
 
     def _expected_steps(self) -> float:
