@@ -37,7 +37,7 @@ SECOND_BUILD, SECOND_BUILD_APART = 6, 12  # iterations; the latter where a block
 PATIENCE, SLOW = 4, 0.5  # a slope that falls by less in as many iterations is slow
 FAR = 1  # times the tolerance: a gap that is larger even without the intercepts need not be known well
 BUILD_SLOWNESS = 3  # flops of a model take so many times longer than those of a pass
-INHERITED_PATIENCE = 2  # times the cost of a model
+INHERITED_PATIENCE = 2  # the same where fits to come will use the model too
 
 
 class Method(Protocol):
@@ -211,7 +211,7 @@ class Descent:
         if self.model is None or (k == second and not self.model.exact and not self.inherited):
             return True
         slow = len(self.slopes) > PATIENCE and self.slopes[-1] > SLOW * self.slopes[-1 - PATIENCE]
-        cost = self.builder.cost * BUILD_SLOWNESS * (INHERITED_PATIENCE if self.inherited else 1)
+        cost = self.builder.cost * (INHERITED_PATIENCE if self.inherited else BUILD_SLOWNESS)
         return slow and k - self.built_at >= max(PATIENCE, int(cost)) and self._expected_steps() > cost
 
     def _expected_steps(self) -> float:
