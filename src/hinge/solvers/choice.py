@@ -26,7 +26,7 @@ NAMED: dict[str, type] = {
 SOLVER_NAMES = ("auto", *NAMED)
 
 SPARSE = 0.01  # of all values are stored
-VISITS = 100  # epochs that dual coordinate ascent is given where L-BFGS can take over
+VISITS = 400  # epochs that dual coordinate ascent is given where L-BFGS can take over
 MOST_STEP_FLOPS = 2e11  # of an interior-point step, for some ten steps a minute
 PATIENCE = 200  # iterations of L-BFGS; rows far from the origin take it thousands, and Newton-CG ten
 EXPECTED_STEPS, LEAST_PATIENCE = 30, 60
