@@ -9,6 +9,7 @@ import struct
 import subprocess
 import sys
 import time
+import warnings
 from pathlib import Path
 
 import numpy as np
@@ -16,6 +17,7 @@ import pytest
 
 from hinge import load_model
 from hinge.cli.main import run
+from hinge.errors import DataError
 
 HINGE = [sys.executable, "-c", "from hinge.cli.main import main; main()"]
 
@@ -308,3 +310,15 @@ def test_output_that_nobody_reads_is_no_error(table):
     )
     assert done.stderr.startswith("accuracy") or done.stderr == ""
     assert "prediction" in done.stdout
+
+
+def test_warnings_are_lines_of_their_own(capsys, monkeypatch):
+    def study(*args, **options):
+        warnings.warn("a fit fell short", stacklevel=2)
+        raise DataError("and then the rows ran out")
+
+    monkeypatch.setattr("hinge.selection.study.run_study", study)
+    with warnings.catch_warnings():
+        warnings.simplefilter("default")
+        assert run(["run"]) == 3
+    assert capsys.readouterr().err == "hinge: warning: a fit fell short\nhinge: and then the rows ran out\n"

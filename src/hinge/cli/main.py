@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import sys
+import warnings
 from importlib import import_module
 from typing import Any
 
@@ -54,9 +55,11 @@ def main(arguments: list[str] | None = None) -> None:
 
 
 def run(arguments: list[str] | None = None) -> int:
-    """Run the command line; return the exit code."""
+    """Run the command line; return the exit code. Warnings are lines on stderr like any other."""
     try:
-        code = hinge.main(arguments, prog_name="hinge", standalone_mode=False)
+        with warnings.catch_warnings():
+            warnings.showwarning = _show_warning  # type: ignore[assignment]
+            code = hinge.main(arguments, prog_name="hinge", standalone_mode=False)
         sys.stdout.flush()
         return code if isinstance(code, int) else 0
     except click.exceptions.Exit as ended:
@@ -81,6 +84,10 @@ def run(arguments: list[str] | None = None) -> int:
         # The reader of our output went away, e.g. `| head`: nothing more to say, not even at shutdown.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
+
+
+def _show_warning(message: Warning | str, *rest: Any) -> None:
+    click.echo(f"hinge: warning: {message}", err=True)
 
 
 def _fail(message: Any, code: int) -> int:
