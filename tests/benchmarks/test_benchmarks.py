@@ -59,7 +59,7 @@ def test_whole_fits_have_a_line_for_everyone_and_end_near_the_optimum(quick_run)
     (table,) = result["problems"]["linear"]
     ours = [row for row in table["rows"] if row["who"] == "hinge"]
     assert len(ours) == len({row["label"] for row in table["rows"]}) == 10
-    assert ours[0]["memory"] is None or ours[0]["memory"] > 0
+    assert ours[0]["memory"] is None or ours[0]["memory"] >= 0  # a tiny fit may find room in pages that are there
     for row in table["rows"]:
         if row.get("remark") == "absent":
             continue
